@@ -1,0 +1,1 @@
+"""The ops that rules are built from."""

@@ -1,0 +1,21 @@
+"""weightloom: reversible checkpoint conversion rules for MLX, with architectures as plugins.
+
+The names below load on first use, so that `import weightloom.engine` imports neither the runtime nor MLX.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from weightloom.runtime.api import inspect as inspect
+
+__all__ = ["inspect"]
+
+if not TYPE_CHECKING:  # keeps a misspelt `weightloom.name` a type error
+
+    def __getattr__(name: str) -> object:
+        """Import a public name from the runtime the first time it is asked for."""
+        if name in __all__:
+            from weightloom.runtime import api
+
+            return getattr(api, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

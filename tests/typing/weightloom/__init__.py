@@ -1,0 +1,1 @@
+../../../runtime/facade/__init__.py
