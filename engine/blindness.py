@@ -1,0 +1,104 @@
+"""Which patterns treat all numbers alike, so that one name can stand for every name of its shape.
+
+A pattern is *digit-blind* if its digits are `\\d+`, `*.` or literal runs between non-digits: whether and where it
+matches then depends only on which of its own literal numbers stand in the name. The test is conservative: a
+bare `.`, a class, another escape or a back-reference makes a pattern be matched name by name.
+"""
+
+from __future__ import annotations
+
+from weightloom.engine.syntax import Token, group_end, group_start, tokens
+
+
+def literal_numbers(text: str) -> frozenset[str] | None:
+    """Give the numbers that a pattern spells out, or None when the pattern is not digit-blind."""
+    parts = tokens(text)
+    found: set[str] = set()
+    at = 0
+    while at < len(parts):
+        token = parts[at]
+        if token.kind in ("class", "ref"):
+            return None
+        if token.kind == "look":
+            end = group_end(parts, at)
+            if not all(_plain(part) for part in parts[at + 1 : end]):
+                return None
+            at = end
+        elif token.kind == "special" or token.kind == "any":
+            if not _swallows_runs(parts, at):
+                return None
+        elif token.kind == "star":
+            if not _open_before(parts, at):
+                return None
+        elif _is_digit(token):
+            end = _run_end(parts, at)
+            if not _bounded(parts, at, end):
+                return None
+            found.add("".join(part.value for part in parts[at:end]))
+            at = end - 1
+        at += 1
+    return frozenset(found)
+
+
+def _is_digit(token: Token) -> bool:
+    return token.kind == "literal" and token.value.isdigit()
+
+
+def _plain(token: Token) -> bool:
+    """A token inside a lookaround that cannot see digits."""
+    if token.kind == "literal":
+        return not token.value.isdigit()
+    return token.kind in ("group", "open", "close", "alt", "anchor")
+
+
+def _run_end(parts: tuple[Token, ...], at: int) -> int:
+    while at < len(parts) and _is_digit(parts[at]):
+        at += 1
+    return at
+
+
+def _swallows_runs(parts: tuple[Token, ...], at: int) -> bool:
+    """`\\d+`, `.+` and `.*` between non-digits take whole runs of digits or none."""
+    follows = parts[at + 1] if at + 1 < len(parts) else None
+    if follows is None or follows.kind != "quantifier":
+        return False
+    if parts[at].kind == "special":
+        ok = parts[at].text == "\\d" and follows.text == "+"
+    else:
+        ok = follows.text in ("*", "+")
+    return ok and _open_before(parts, at) and _closed_after(parts, at + 2)
+
+
+def _open_before(parts: tuple[Token, ...], at: int) -> bool:
+    """What stands before is a non-digit, the pattern's start, or a group that begins so."""
+    at -= 1
+    while at >= 0 and parts[at].kind in ("group", "open", "close"):
+        if parts[at].kind == "close":
+            at = group_start(parts, at)
+            if parts[at].kind != "look":
+                return False
+        at -= 1
+    return at < 0 or parts[at].kind == "anchor" or (parts[at].kind == "literal" and not _is_digit(parts[at]))
+
+
+def _closed_after(parts: tuple[Token, ...], at: int) -> bool:
+    """What stands behind is a non-digit or the pattern's end."""
+    while at < len(parts) and parts[at].kind == "close":
+        at += 1
+    if at >= len(parts):
+        return True
+    if parts[at].kind != "literal" or _is_digit(parts[at]):
+        return False
+    return not (at + 1 < len(parts) and parts[at + 1].kind == "quantifier")
+
+
+def _bounded(parts: tuple[Token, ...], start: int, end: int) -> bool:
+    """A spelt-out number has a non-digit on both sides; at the pattern's end the name boundary is one."""
+    before = parts[start - 1] if start else None
+    if before is None or before.kind not in ("literal", "anchor"):
+        return False
+    if end == len(parts):
+        return True
+    after = parts[end]
+    quantified = end + 1 < len(parts) and parts[end + 1].kind == "quantifier"
+    return after.kind == "literal" and not quantified

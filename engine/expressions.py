@@ -1,0 +1,152 @@
+"""Small expressions in rule data: `tie_word_embeddings`, `num_attention_heads * head_dim`, `metadata.format == 'mlx'`.
+
+A rule file may come from anyone, so an expression is parsed once into Python's syntax tree, held to a short
+list of node types, and interpreted here: nothing is ever evaluated by Python itself. Names are fields of the
+config; a dotted name goes into nested ones; `metadata` is the checkpoint's own. A field that is absent is None.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from weightloom.engine.errors import RuleError
+
+_MAX_LENGTH = 500
+_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+}
+_KEYWORDS = {"true": True, "false": False, "null": None}
+
+
+@dataclass(frozen=True)
+class Expression:
+    """An expression over config fields and checkpoint metadata; raises RuleError where it cannot be read."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        if len(self.text) > _MAX_LENGTH:
+            raise RuleError(
+                f"an expression of {len(self.text)} characters", expected=f"at most {_MAX_LENGTH}", field="when"
+            )
+        _check(self.tree, self.text)
+
+    @cached_property
+    def tree(self) -> ast.expr:
+        """The parsed expression."""
+        try:
+            return ast.parse(self.text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise RuleError(
+                f"cannot read the expression {self.text!r}",
+                expected="config fields, numbers, strings, + - * // %, comparisons, and / or / not",
+                field="when",
+            ) from error
+
+    def value(self, config: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> Any:
+        """Evaluate; raises RuleError where values do not go together (`None * 2`)."""
+        try:
+            return _evaluate(self.tree, {**config, "metadata": metadata or {}})
+        except (TypeError, ZeroDivisionError, OverflowError, ValueError) as error:
+            fields = {name: _lookup(name, config) for name in self.names if not name.startswith("metadata")}
+            raise RuleError(
+                f"{self.text!r} cannot be worked out: {error}",
+                expected=f"config fields that fit it; the config has {fields}",
+                hint="set the field in the config, or correct the rule",
+                field="config",
+            ) from error
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The dotted names that it reads, sorted."""
+        found = {_dotted(node) for node in ast.walk(self.tree) if isinstance(node, ast.Name | ast.Attribute)}
+        found -= set(_KEYWORDS)
+        return tuple(sorted(n for n in found if not any(o.startswith(n + ".") for o in found)))
+
+
+def _dotted(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return f"{_dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _lookup(dotted: str, config: Mapping[str, Any]) -> Any:
+    value: Any = config
+    for key in dotted.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _check(node: ast.expr, text: str) -> None:
+    """Refuse every kind of node that `_evaluate` does not know."""
+    allowed = (
+        ast.Constant, ast.Name, ast.Attribute, ast.BinOp, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.List, ast.Tuple,
+        ast.Load, ast.And, ast.Or, ast.Not, ast.USub, *_BINARY, *_COMPARE,
+    )  # fmt: skip
+    for part in ast.walk(node):
+        if not isinstance(part, allowed) or (isinstance(part, ast.Attribute) and not _dotted(part.value)):
+            raise RuleError(
+                f"{type(part).__name__} is not allowed in the expression {text!r}",
+                expected="config fields, numbers, strings, + - * // %, comparisons, and / or / not",
+                field="when",
+            )
+
+
+def _evaluate(node: ast.expr, scope: Mapping[str, Any]) -> Any:
+    match node:
+        case ast.Constant():
+            return node.value
+        case ast.Name(id=name):
+            return _KEYWORDS[name] if name in _KEYWORDS else scope.get(name)
+        case ast.Attribute():
+            return _lookup(_dotted(node), scope)
+        case ast.List() | ast.Tuple():
+            return [_evaluate(item, scope) for item in node.elts]
+        case ast.UnaryOp(op=ast.Not()):
+            return not _evaluate(node.operand, scope)
+        case ast.UnaryOp():
+            return -_evaluate(node.operand, scope)
+        case ast.BinOp():
+            return _arithmetic(node, scope)
+        case ast.BoolOp(op=ast.And()):
+            return all(_evaluate(value, scope) for value in node.values)
+        case ast.BoolOp():
+            return any(_evaluate(value, scope) for value in node.values)
+        case ast.Compare():
+            return _compare(node, scope)
+    raise RuleError(f"{type(node).__name__} is not allowed in an expression", field="when")
+
+
+def _arithmetic(node: ast.BinOp, scope: Mapping[str, Any]) -> Any:
+    """Work on numbers alone: `'a' * 1000000000` must not take the machine's memory."""
+    sides = [_evaluate(node.left, scope), _evaluate(node.right, scope)]
+    if not all(isinstance(side, int | float) for side in sides):
+        raise TypeError(f"{sides[0]!r} and {sides[1]!r} are not both numbers")
+    return _BINARY[type(node.op)](*sides)
+
+
+def _compare(node: ast.Compare, scope: Mapping[str, Any]) -> bool:
+    values = [_evaluate(part, scope) for part in (node.left, *node.comparators)]
+    pairs = zip(values, values[1:], strict=False)
+    return all(_COMPARE[type(op)](a, b) for op, (a, b) in zip(node.ops, pairs, strict=True))

@@ -1,0 +1,87 @@
+"""The form of an op: an immutable value that lowers itself to moves, and knows the op that undoes it.
+
+An op never sees data. `lower` says, on the shapes at hand, which moves it amounts to; inference, the inverse
+of a bound chain, and reading a shard all follow from the moves. An op that changes values adds a `ValueStep`
+instead. Ours and a third party's have the same form.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from weightloom.engine.chain import Chain
+from weightloom.engine.errors import NotInvertible, PlanError, RuleError
+from weightloom.engine.expressions import Expression
+
+Amount = int | str
+
+
+class ConversionOp(ABC):
+    """One op of a converter: a frozen dataclass with `lower` and `inverse`."""
+
+    invertible: ClassVar[bool] = True
+
+    @abstractmethod
+    def lower(self, chain: Chain) -> None:
+        """Append the moves that this op is, for the shapes in `chain`; raises PlanError where they do not fit."""
+
+    def inverse(self) -> ConversionOp:
+        """Give the op that undoes this one; raises NotInvertible."""
+        raise NotInvertible(
+            f"{type(self).__name__} has no inverse",
+            expected="an op that says how it is undone",
+            hint="define `inverse`, or mark the rule lossy; such a checkpoint cannot be saved back",
+            rule=type(self).__name__,
+        )
+
+
+def axis_of(op: str, dim: int, ndim: int, *, new: bool = False) -> int:
+    """Turn a dim, negative ones counted from the end, into an index; raises PlanError when there is none.
+
+    `new` allows one more, for an op that adds a dim.
+    """
+    count = ndim + 1 if new else ndim
+    if not -count <= dim < count:
+        raise PlanError(
+            f"{op}: dim {dim} of a tensor with {ndim} dims",
+            expected=f"a dim from {-count} to {count - 1}",
+            field="dim",
+        )
+    return dim % count
+
+
+def amount(op: str, wanted: Amount, config: Mapping[str, Any]) -> int:
+    """Work out a size or count that is a number, or an expression over the config (text config included)."""
+    if isinstance(wanted, int) and not isinstance(wanted, bool):
+        value: Any = wanted
+    else:
+        value = Expression(str(wanted)).value(with_text_config(config))
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise PlanError(
+            f"{op} needs {wanted!r}, which the config gives as {value!r}",
+            expected="a whole number",
+            hint=f"give a config that has {wanted!r}",
+            field=str(wanted),
+        )
+    return value
+
+
+def with_text_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Let a composite model's fields be found: its text config's, where the config itself has none."""
+    nested = config.get("text_config")
+    return {**nested, **config} if isinstance(nested, Mapping) else config
+
+
+def frozen_sizes(sizes: Any) -> tuple[Amount, ...] | None:
+    """Check and freeze a list of sizes; raises RuleError."""
+    if sizes is None:
+        return None
+    found = tuple(sizes) if isinstance(sizes, list | tuple) else (sizes,)
+    if not found or not all(isinstance(size, int | str) and not isinstance(size, bool) for size in found):
+        raise RuleError(f"sizes are {sizes!r}", expected="numbers or config expressions", field="sizes")
+    for size in found:
+        if isinstance(size, str):
+            Expression(size)
+    return found

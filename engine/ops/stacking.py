@@ -1,0 +1,55 @@
+"""A list of tensors to one with a new axis, and back: MergeModulelist, SplitModulelist."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from weightloom.engine.chain import Chain
+from weightloom.engine.ops.base import ConversionOp, axis_of
+from weightloom.engine.ops.cutting import check_alike
+
+
+@dataclass(frozen=True, slots=True)
+class MergeModulelist(ConversionOp):
+    """Stack each pattern's tensors, n of one shape, into one with a new axis of length n at `dim`."""
+
+    dim: int = 0
+
+    def lower(self, chain: Chain) -> None:
+        """A new axis of one on each tensor, then a join along it."""
+        for number, part in enumerate(chain.parts):
+            dim = axis_of("MergeModulelist", self.dim, len(part.specs[0].shape), new=True)
+            check_alike("MergeModulelist", [(spec.dtype, spec.shape) for spec in part.specs])
+            for item, spec in enumerate(part.specs):
+                chain.reshape(number, item, (*spec.shape[:dim], 1, *spec.shape[dim:]))
+            chain.join(number, dim)
+        targets = chain.context.targets
+        if len(chain.parts) == len(targets):
+            chain.relabel([target.label for target in targets])
+
+    def inverse(self) -> SplitModulelist:
+        """Unstack."""
+        return SplitModulelist(self.dim)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitModulelist(ConversionOp):
+    """Unstack: one tensor becomes as many as the axis `dim` is long, and that axis goes away."""
+
+    dim: int = 0
+
+    def lower(self, chain: Chain) -> None:
+        """A cut into rows of one, then each without that axis."""
+        for number, part in enumerate(chain.parts):
+            shape = part.specs[0].shape
+            dim = axis_of("SplitModulelist", self.dim, len(shape))
+            chain.cut(number, dim, (1,) * shape[dim])
+            for item in range(shape[dim]):
+                chain.reshape(number, item, (*shape[:dim], *shape[dim + 1 :]))
+        targets = chain.context.targets
+        if len(chain.parts) == len(targets):
+            chain.relabel([target.label for target in targets])
+
+    def inverse(self) -> MergeModulelist:
+        """Stack."""
+        return MergeModulelist(self.dim)
