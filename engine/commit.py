@@ -97,10 +97,11 @@ def _locked(place: Place, files: Files) -> Iterator[None]:
     try:
         yield
     finally:
-        # A lock file that stays behind does no harm: the next run takes it.
+        # Not worth an error once the save is done: a lock file that stays is taken by the next run.
         with suppress(StorageError):
             files.unlink(place.lock)
-        files.unlock(lock)
+        with suppress(StorageError):
+            files.unlock(lock)
 
 
 def _clear_leftovers(place: Place, files: Files) -> None:

@@ -26,7 +26,7 @@ class ShardWriter:
 
     `raw_header` is the JSON text with its padding, without the 8-byte length that is put in front. Small
     pieces that follow each other are gathered in a buffer of 1 MiB. The file is whole once `close` has
-    returned; a `with` block that ends by an exception gives the descriptor back and leaves an unfinished file.
+    returned; a `with` block that an exception ends gives the descriptor back and leaves the file unfinished.
     """
 
     def __init__(self, path: Path, raw_header: bytes, data_length: int, files: Files = FILES) -> None:
@@ -55,7 +55,7 @@ class ShardWriter:
         view = memoryview(data)
         end = offset + view.nbytes
         if offset < 0 or end > self._data_length:
-            raise self._error(f"data for bytes {offset} to {end} of {self._data_length}")
+            raise self._error(f"data bytes {offset} to {end} of {self._data_length}")
         self._note(offset, end)
         if offset != self._buffer_start + len(self._buffer) or len(self._buffer) + view.nbytes > _BUFFER:
             self._flush()
@@ -105,12 +105,11 @@ class ShardWriter:
 
     def _check_covered(self) -> None:
         spans = [(0, 0), *sorted(self._written), (self._data_length, self._data_length)]
-        for (_, end), (start, _) in pairwise(spans):
-            if end != start:
-                kind = "written twice" if start < end else "not written"
-                raise self._error(
-                    f"data bytes {min(start, end)} to {max(start, end)} of {self._data_length} {kind}"
-                )
+        for (_, last), (start, end) in pairwise(spans):
+            if start > last:
+                raise self._error(f"data bytes {last} to {start} not written")
+            if start < last:
+                raise self._error(f"data bytes {start} to {min(last, end)} written twice")
 
     def _error(self, seen: str) -> ShardError:
         return ShardError(
