@@ -14,8 +14,13 @@ if not TYPE_CHECKING:  # keeps a misspelt `weightloom.name` a type error
 
     def __getattr__(name: str) -> object:
         """Import a public name from the runtime the first time it is asked for."""
-        if name in __all__:
-            from weightloom.runtime import api
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from weightloom.runtime import api
 
-            return getattr(api, name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(api, name)
+        return value
+
+    def __dir__() -> list[str]:
+        """List the public names, loaded or not."""
+        return sorted({*globals(), *__all__})

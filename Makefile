@@ -1,0 +1,81 @@
+# Needs Python (>= 3.11) and make, nothing else: every target makes .venv itself and activates nothing.
+# `make test ARGS="-k shards -x"` hands ARGS on to the tool behind the target.
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+ARGS ?=
+comma := ,
+# MLX has no default back end on Linux; on macOS the wheel brings Metal.
+CPU := $(if $(filter Linux,$(shell uname -s)),$(comma)cpu)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help test demo setup lint format types laws packaging bench oracle oracle-sample clean
+
+help:
+	@echo 'make test | demo                  the two to start with'
+	@echo 'make setup                        test and lint tools in .venv'
+	@echo 'make lint | format | types        ruff; ruff, rewriting files; mypy and pyright'
+	@echo 'make laws                         the property tests, with many more examples'
+	@echo 'make packaging                    build and install in fresh environments'
+	@echo 'make oracle | oracle-sample       compare with torch and transformers (a large install); a part of it'
+	@echo 'make bench                        every benchmark, as ratios'
+	@echo 'make clean                        delete .venv, caches and build output'
+
+$(PY):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "weightloom needs Python 3.11 or newer; name one with: make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/stamp-test: pyproject.toml | $(PY)
+	$(PY) -m pip install --quiet -e '.[test$(CPU)]'
+	@touch $@
+
+$(VENV)/stamp-lint: $(VENV)/stamp-test
+	$(PY) -m pip install --quiet -e '.[test,lint$(CPU)]'
+	@touch $@
+
+# torch comes first and exactly, in a step of its own: a range may resolve to a newer and far larger build.
+$(VENV)/stamp-oracle: $(VENV)/stamp-test
+	$(PY) -m pip install --quiet 'torch==2.13.0'
+	$(PY) -m pip install --quiet -e '.[test,oracle$(CPU)]'
+	@touch $@
+
+setup: $(VENV)/stamp-lint
+
+test: $(VENV)/stamp-test
+	$(PY) -m pytest $(ARGS)
+
+demo: $(VENV)/stamp-test
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" bash scripts/demo.sh $(ARGS)
+
+lint: $(VENV)/stamp-lint
+	$(PY) -m ruff check $(ARGS) .
+	$(PY) -m ruff format --check .
+
+format: $(VENV)/stamp-lint
+	$(PY) -m ruff check --fix $(ARGS) .
+	$(PY) -m ruff format .
+
+types: $(VENV)/stamp-lint
+	$(PY) -m mypy -p weightloom $(ARGS)
+	$(PY) -m pyright
+
+laws: $(VENV)/stamp-test
+	$(PY) -m pytest -m 'hypothesis and not oracle and not packaging' --hypothesis-profile=thorough $(ARGS)
+
+packaging: $(VENV)/stamp-test
+	$(PY) -m pytest -m packaging $(ARGS)
+
+bench: $(VENV)/stamp-test
+	@set -e; for script in benchmarks/*.py; do $(PY) "$$script" $(ARGS); done
+
+oracle: $(VENV)/stamp-oracle
+	$(PY) -m pytest -m oracle $(ARGS)
+
+oracle-sample: $(VENV)/stamp-oracle
+	$(PY) -m pytest -m 'oracle and sample' $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

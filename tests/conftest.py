@@ -1,0 +1,13 @@
+"""Hypothesis profiles: `dev` at the desk, `ci` (the same inputs every time), `thorough` (`make laws`).
+
+No profile has a deadline: tests share the machine with others, and none of them measures time.
+"""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None, print_blob=True)
+settings.register_profile("thorough", settings.get_profile("dev"), max_examples=2000)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")

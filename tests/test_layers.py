@@ -1,0 +1,100 @@
+"""Imports point one way (runtime -> plugins -> rules -> engine), without cycles, to declared packages only."""
+
+import sys
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+
+import pytest
+
+from tests.guards import LAYERS, imported_at_start, imported_names, module_name, package_sources, project, sources
+
+THIRD_PARTY = {
+    "engine": {"mlx", "numpy", "regex"},
+    "rules": {"regex", "yaml"},
+    "plugins": {"mlx", "numpy", "pluggy"},
+    "runtime": {"mlx", "numpy", "tqdm"},
+}
+IMPORT_NAME_OF = {"pyyaml": "yaml"}
+
+
+def violations(layer: str, text: str) -> Iterator[str]:
+    """Yield what a file of `layer` must not import, with the reason."""
+    below = LAYERS[: LAYERS.index(layer) + 1]
+    for name in imported_names(text):
+        root, *rest = name.split(".")
+        if not root:
+            yield f"{name}: relative import"
+        elif root in LAYERS:
+            yield f"{name}: import weightloom.{root}"
+        elif root == "weightloom" and (not rest or rest[0] not in below):
+            yield f"{name}: {layer} is below {rest[0] if rest and rest[0] in LAYERS else 'the facade'}"
+        elif root != "weightloom" and root not in sys.stdlib_module_names | THIRD_PARTY[layer]:
+            yield f"{name}: not a package that {layer} may use"
+
+
+def find_cycle(imports: dict[str, set[str]]) -> list[str]:
+    """Give one import cycle, first module repeated at the end, or an empty list."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def _resolve(name: str, modules: set[str]) -> str | None:
+    """Give the module that an imported name is, or is an attribute of."""
+    return next((m for m in (name, name.rpartition(".")[0]) if m in modules), None)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_imports_point_down(layer: str) -> None:
+    found = {file.name: list(violations(layer, file.read_text(encoding="utf-8"))) for file in sources(layer)}
+    assert not {name: wrong for name, wrong in found.items() if wrong}
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "from weightloom import runtime",
+        "import weightloom",
+        "import weightloom.rules",
+        "from weightloom.rules.loader import load_rules",
+        "import engine.header",
+        "from engine import header",
+        "from . import header",
+        "from ..rules import loader",
+        "import torch",
+        "def f():\n    from transformers import AutoModel",
+        "if TYPE_CHECKING:\n    from weightloom.plugins import Architecture",
+        "import yaml",
+    ],
+)
+def test_the_guard_sees_a_planted_violation(planted: str) -> None:
+    assert list(violations("engine", planted))
+
+
+def test_the_guard_lets_good_imports_pass() -> None:
+    text = "import json\nimport numpy as np\nfrom weightloom.engine import spec\nimport weightloom.engine.header"
+    assert not list(violations("engine", text))
+    assert not list(violations("rules", "import yaml\nfrom weightloom.engine import RuleSet"))
+
+
+def test_no_import_cycles() -> None:
+    """A value's method may import the step that it stands for when it is called; nothing else may look back."""
+    modules = {module_name(file): file for file in package_sources() if file.parent.name != "facade"}
+    imports: dict[str, set[str]] = {name: set() for name in modules}
+    for name, file in modules.items():
+        targets = (_resolve(n, set(modules)) for n in imported_at_start(file.read_text(encoding="utf-8")))
+        imports[name] = {target for target in targets if target and target != name}
+    assert find_cycle(imports) == []
+
+
+def test_the_cycle_guard_sees_a_planted_cycle() -> None:
+    assert find_cycle({"a": {"b"}, "b": {"c"}, "c": {"a"}})
+    assert not find_cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()})
+
+
+def test_every_third_party_import_is_a_declared_core_dependency() -> None:
+    names = {line.split(">=")[0].lower() for line in project()["project"]["dependencies"]}
+    declared = {IMPORT_NAME_OF.get(name, name) for name in names}
+    assert declared == set().union(*THIRD_PARTY.values())
