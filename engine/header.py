@@ -1,0 +1,136 @@
+"""The header of a safetensors file.
+
+The format: 8 bytes with the header's length (little-endian), the header (JSON), then the data section.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from weightloom.engine.errors import CheckpointError
+from weightloom.engine.foreign import foreign_hint
+from weightloom.engine.header_entry import HeaderEntry as HeaderEntry
+from weightloom.engine.header_entry import entry_error, read_entry, tensor_length
+from weightloom.engine.header_tiling import check_tiling
+from weightloom.engine.show import shown
+from weightloom.engine.source import ByteSource
+from weightloom.engine.spec import TensorSpec
+from weightloom.engine.strict_json import parse_object
+
+MAX_HEADER_BYTES = 100_000_000
+METADATA = "__metadata__"
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A checked header. `raw` is its JSON verbatim, padding included; `entries` are in the header's order."""
+
+    raw: bytes
+    entries: tuple[HeaderEntry, ...]
+    metadata: Mapping[str, str] | None
+
+    @property
+    def data_start(self) -> int:
+        """Where the data section starts, in bytes from the start of the file."""
+        return 8 + len(self.raw)
+
+
+def parse_header(raw: bytes, data_length: int, *, file: str) -> Header:
+    """Read and check a header's JSON against the `data_length` bytes of data that follow it.
+
+    Raises CheckpointError, naming `file` and the tensor, unless every entry is sound and all of them together
+    cover the data, each byte once.
+    """
+    values = parse_object(raw, file=file, what="the header")
+    metadata = _metadata(values.pop(METADATA, None), file)
+    entries = tuple([read_entry(name, fields, data_length, file) for name, fields in values.items()])
+    check_tiling(entries, data_length, file)
+    return Header(raw, entries, metadata)
+
+
+def read_header(source: ByteSource) -> Header:
+    """Read and check the header of a file. Raises CheckpointError, and StorageError where reading fails."""
+    if source.size < 8:
+        raise _not_ours(source, f"{source.size} bytes, too few for a header")
+    length = int.from_bytes(_read(source, 0, 8), "little")
+    if not 0 < length <= min(MAX_HEADER_BYTES, source.size - 8):
+        raise _not_ours(source, f"a header length of {length} bytes in a file of {source.size} bytes")
+    return parse_header(_read(source, 8, length), source.size - 8 - length, file=source.name)
+
+
+def build_header(entries: Sequence[tuple[str, TensorSpec]], metadata: Mapping[str, str] | None) -> bytes:
+    """Make the JSON of a new file's header: data in the given order without holes, padded to 8 bytes.
+
+    Raises CheckpointError, naming the tensor, for a name that is taken or cannot be one, an open or unknown
+    dtype, a sub-byte shape that does not fill bytes, and a header of more than 100 MB.
+    """
+    fields: dict[str, object] = {} if metadata is None else {METADATA: dict(metadata)}
+    end = 0
+    for name, spec in entries:
+        if name in fields or name == METADATA:
+            raise entry_error(
+                _NEW, name, "name", "a name that is taken", "names that differ", "rename one of them"
+            )
+        start, end = end, end + tensor_length(name, spec.dtype or "none", spec.shape, _NEW)
+        fields[name] = {"dtype": spec.dtype, "shape": spec.shape, "data_offsets": (start, end)}
+    raw = _encoded(fields)
+    return raw + b" " * (-len(raw) % 8)
+
+
+_NEW = "new header"
+
+
+def _encoded(fields: dict[str, object]) -> bytes:
+    try:
+        raw = json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        near = shown(error.object[max(0, error.start - 40) : error.end])
+        raise CheckpointError(f"half a surrogate pair in a name, after {near}", file=_NEW) from error
+    if len(raw) > MAX_HEADER_BYTES:
+        raise CheckpointError(
+            f"a header of {len(raw)} bytes",
+            expected=f"at most {MAX_HEADER_BYTES}",
+            hint="ask for smaller shards",
+            file=_NEW,
+        )
+    return raw
+
+
+def _metadata(value: object, file: str) -> Mapping[str, str] | None:
+    if value is None:
+        return None
+    if type(value) is not dict:
+        raise _bad_metadata(f"the header's {METADATA} is {shown(value)}", file)
+    for key, text in value.items():
+        if type(text) is not str:
+            raise _bad_metadata(f"the header's {METADATA} has the value {shown(text)} for {shown(key)}", file)
+    return MappingProxyType(value)
+
+
+def _bad_metadata(seen: str, file: str) -> CheckpointError:
+    return CheckpointError(
+        seen,
+        expected="an object whose values are texts",
+        hint="write the value as a text",
+        file=file,
+        field=METADATA,
+    )
+
+
+def _read(source: ByteSource, offset: int, length: int) -> bytes:
+    buffer = bytearray(length)
+    source.read_into(offset, memoryview(buffer))
+    return bytes(buffer)
+
+
+def _not_ours(source: ByteSource, seen: str) -> CheckpointError:
+    head = _read(source, 0, min(source.size, 64))
+    return CheckpointError(
+        seen,
+        expected=f"a safetensors file: a header of 1 to {MAX_HEADER_BYTES} bytes, then the data",
+        hint=foreign_hint(head) or "the file is damaged or its download is incomplete: get it again",
+        file=source.name,
+    )
