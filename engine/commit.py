@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
-from weightloom.engine.errors import StorageError, UsageError
+from weightloom.engine.claim import claimed
+from weightloom.engine.errors import StorageError
 from weightloom.engine.files import FILES, Files
 from weightloom.engine.target import Place, check_target, is_filled, place_of
 from weightloom.engine.trees import carry_over, remove_tree, sync_tree
@@ -43,7 +44,7 @@ def replacing_directory(
     """
     place = place_of(target)
     check_target(place, overwrite, files)
-    with _parents(place.folder, files), _locked(place, files):
+    with claimed(place, files):
         _clear_leftovers(place, files)
         check_target(place, overwrite, files)
         replaced = ours(place.target) if is_filled(place.target, files) else ()
@@ -56,52 +57,6 @@ def replacing_directory(
             _abandon(place, error, files)
             raise
         _remove_replaced(place, files)
-
-
-@contextmanager
-def _parents(folder: Path, files: Files) -> Iterator[None]:
-    """Make the missing parents of a target; remove them again on an error."""
-    made: list[Path] = []
-    try:
-        for parent in _missing(folder, files):
-            files.make_directory(parent)
-            made.append(parent)
-            files.sync_directory(parent.parent)
-        yield
-    except BaseException:
-        for parent in reversed(made):
-            with suppress(StorageError):
-                files.remove_directory(parent)
-        raise
-
-
-def _missing(folder: Path, files: Files) -> list[Path]:
-    """List the directories of a path that do not exist yet, outermost first."""
-    missing: list[Path] = []
-    while files.status(folder) is None:
-        missing.append(folder)
-        folder = folder.parent
-    return missing[::-1]
-
-
-@contextmanager
-def _locked(place: Place, files: Files) -> Iterator[None]:
-    lock = files.lock(place.lock)
-    if lock is None:
-        raise UsageError(
-            "another save into this directory is under way",
-            expected="one save into a directory at a time",
-            hint="wait until it has ended, or choose another directory",
-            file=place.target,
-        )
-    try:
-        yield
-    finally:
-        # Not worth an error once the save is done: a lock file that stays is taken by the next run.
-        with suppress(StorageError):
-            files.unlink(place.lock)
-        with suppress(StorageError):
-            files.unlock(lock)
 
 
 def _clear_leftovers(place: Place, files: Files) -> None:

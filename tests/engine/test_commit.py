@@ -153,6 +153,22 @@ def test_an_error_removes_the_parents_that_were_made(tmp_path: Path) -> None:
     assert snapshot(tmp_path) == {}
 
 
+def test_a_parent_that_a_neighbour_makes_meanwhile_is_used_and_stays(tmp_path: Path) -> None:
+    class Raced(Files):
+        def make_directory(self, path: Path) -> None:
+            if path.name == "a":
+                path.mkdir()
+            super().make_directory(path)
+
+    with (
+        pytest.raises(Stop),
+        replacing_directory(tmp_path / "a" / "b" / "c", overwrite=True, ours=list, files=Raced()) as folder,
+    ):
+        assert folder.is_dir()
+        raise Stop
+    assert snapshot(tmp_path) == {"a": None}
+
+
 def test_an_error_of_ours_makes_nothing(old: Path) -> None:
     def ours(_: Path) -> list[str]:
         raise CheckpointError("the index is not JSON")
