@@ -34,20 +34,19 @@ def module_name(file: Path) -> str:
 
 
 def imported_names(text: str) -> Iterator[str]:
-    """Yield what a source text imports, at any depth: `import a.b` -> a.b, `from a import b` -> a.b, `from . import b` -> ..b."""
+    """Yield what a text imports, at any depth; `import a.b` and `from a import b` both give a.b."""
     for node in ast.walk(ast.parse(text)):
         yield from _names_of(node)
 
 
 def imported_at_start(text: str) -> Iterator[str]:
-    """Yield what runs when the text is imported: nothing in a function, nothing that only type checkers read."""
+    """Yield the imports that run with the text: none in a function, none that only type checkers read."""
     waiting: list[ast.AST] = list(ast.parse(text).body)
     while waiting:
         node = waiting.pop()
         yield from _names_of(node)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or _is_for_type_checkers(node):
-            continue
-        waiting.extend(ast.iter_child_nodes(node))
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _is_for_type_checkers(node):
+            waiting.extend(ast.iter_child_nodes(node))
 
 
 def _names_of(node: ast.AST) -> Iterator[str]:

@@ -5,14 +5,16 @@ import importlib.util
 import inspect
 
 import pytest
-
 import weightloom
+
 from tests.guards import LAYERS
 
 PROMISED = {
     "engine": """
-        Checkpoint TensorSpec WeightRenaming PrefixChange WeightConverter Drop Tie RenameGroup IndexMap KeepDtype
-        ConversionOp Chunk Split Concatenate MergeModulelist SplitModulelist Transpose PermuteForRope Interleave
+        Checkpoint TensorSpec
+        WeightRenaming PrefixChange WeightConverter Drop Tie RenameGroup IndexMap KeepDtype
+        ConversionOp Chunk Split Concatenate MergeModulelist SplitModulelist
+        Transpose PermuteForRope Interleave
         RuleSet ModuleNode scoped_rules Plan build_plan save_plan Sharding LoadReport
         WeightloomError PlanError RuleError CheckpointError NotInvertible
     """,
@@ -34,7 +36,7 @@ def undocumented(layer: str) -> list[str]:
 
 
 def has_own_docstring(found: type | object) -> bool:
-    """Tell a written docstring from an inherited one and from the signature that `dataclass` puts in its place."""
+    """Tell a written docstring from an inherited one and from the signature that `dataclass` puts there."""
     text = vars(found).get("__doc__") if inspect.isclass(found) else inspect.getdoc(found)
     return bool(text) and not str(text).startswith(f"{getattr(found, '__name__', '')}(")
 
