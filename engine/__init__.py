@@ -1,1 +1,107 @@
-"""weightloom.engine."""
+"""Rules, plans, bytes: the engine of weightloom. It knows tensors and names, no architecture.
+
+The names below are imported on first use, so that a tool that needs one does not pay for all.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from weightloom.engine.build import build_plan as build_plan
+    from weightloom.engine.checkpoint import Checkpoint as Checkpoint
+    from weightloom.engine.claims import Drop as Drop
+    from weightloom.engine.claims import KeepDtype as KeepDtype
+    from weightloom.engine.claims import Tie as Tie
+    from weightloom.engine.converter import WeightConverter as WeightConverter
+    from weightloom.engine.describe import Row as Row
+    from weightloom.engine.describe import Step as Step
+    from weightloom.engine.errors import CheckpointError as CheckpointError
+    from weightloom.engine.errors import MissingExtra as MissingExtra
+    from weightloom.engine.errors import NotInvertible as NotInvertible
+    from weightloom.engine.errors import PlanError as PlanError
+    from weightloom.engine.errors import RuleError as RuleError
+    from weightloom.engine.errors import StorageError as StorageError
+    from weightloom.engine.errors import UsageError as UsageError
+    from weightloom.engine.errors import WeightloomError as WeightloomError
+    from weightloom.engine.fresh import save_plan as save_plan
+    from weightloom.engine.index_map import IndexMap as IndexMap
+    from weightloom.engine.ops import Chunk as Chunk
+    from weightloom.engine.ops import Concatenate as Concatenate
+    from weightloom.engine.ops import ConversionOp as ConversionOp
+    from weightloom.engine.ops import Interleave as Interleave
+    from weightloom.engine.ops import MergeModulelist as MergeModulelist
+    from weightloom.engine.ops import PermuteForRope as PermuteForRope
+    from weightloom.engine.ops import Split as Split
+    from weightloom.engine.ops import SplitModulelist as SplitModulelist
+    from weightloom.engine.ops import Transpose as Transpose
+    from weightloom.engine.plan import Plan as Plan
+    from weightloom.engine.prefix import PrefixChange as PrefixChange
+    from weightloom.engine.rename_group import RenameGroup as RenameGroup
+    from weightloom.engine.renaming import WeightRenaming as WeightRenaming
+    from weightloom.engine.report import LoadReport as LoadReport
+    from weightloom.engine.rule import Place as Place
+    from weightloom.engine.rule import Rule as Rule
+    from weightloom.engine.rule import Scope as Scope
+    from weightloom.engine.ruleset import RuleSet as RuleSet
+    from weightloom.engine.scope import ModuleNode as ModuleNode
+    from weightloom.engine.scope import scoped_rules as scoped_rules
+    from weightloom.engine.sharding import Sharding as Sharding
+    from weightloom.engine.spec import TensorSpec as TensorSpec
+
+_HOME = {
+    "build": ("build_plan",),
+    "checkpoint": ("Checkpoint",),
+    "claims": ("Drop", "KeepDtype", "Tie"),
+    "converter": ("WeightConverter",),
+    "describe": ("Row", "Step"),
+    "errors": (
+        "CheckpointError",
+        "MissingExtra",
+        "NotInvertible",
+        "PlanError",
+        "RuleError",
+        "StorageError",
+        "UsageError",
+        "WeightloomError",
+    ),
+    "fresh": ("save_plan",),
+    "index_map": ("IndexMap",),
+    "ops": (
+        "Chunk",
+        "Concatenate",
+        "ConversionOp",
+        "Interleave",
+        "MergeModulelist",
+        "PermuteForRope",
+        "Split",
+        "SplitModulelist",
+        "Transpose",
+    ),
+    "plan": ("Plan",),
+    "prefix": ("PrefixChange",),
+    "rename_group": ("RenameGroup",),
+    "renaming": ("WeightRenaming",),
+    "report": ("LoadReport",),
+    "rule": ("Place", "Rule", "Scope"),
+    "ruleset": ("RuleSet",),
+    "scope": ("ModuleNode", "scoped_rules"),
+    "sharding": ("Sharding",),
+    "spec": ("TensorSpec",),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = sorted(_MODULE_OF)  # pyright: ignore[reportUnsupportedDunderAll]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Import a public name the first time it is asked for."""
+        if name in _MODULE_OF:
+            from importlib import import_module
+
+            value = getattr(import_module(f"weightloom.engine.{_MODULE_OF[name]}"), name)
+            globals()[name] = value
+            return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return __all__

@@ -108,14 +108,10 @@ class WeightConverter(Renaming):
                 optional=False,
                 origin=self,
             )
-        except NotInvertible as error:
-            raise self._refuse_inverse(error.seen, error) from error
-        except RuleError as error:
-            raise self._refuse_inverse(error.seen, error) from error
+        except (NotInvertible, RuleError) as error:
+            raise self._refuse_inverse(error.seen) from error
 
     def summary(self) -> str:
         """Show patterns and ops."""
         ops = ", ".join(type(op).__name__ for op in self.operations)
         return f"{super().summary()} [{ops}]"
-
-

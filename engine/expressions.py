@@ -12,6 +12,7 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from weightloom.engine.errors import RuleError
@@ -48,7 +49,9 @@ class Expression:
     def __post_init__(self) -> None:
         if len(self.text) > _MAX_LENGTH:
             raise RuleError(
-                f"an expression of {len(self.text)} characters", expected=f"at most {_MAX_LENGTH}", field="when"
+                f"an expression of {len(self.text)} characters",
+                expected=f"at most {_MAX_LENGTH}",
+                field="when",
             )
         _check(self.tree, self.text)
 
@@ -148,5 +151,5 @@ def _arithmetic(node: ast.BinOp, scope: Mapping[str, Any]) -> Any:
 
 def _compare(node: ast.Compare, scope: Mapping[str, Any]) -> bool:
     values = [_evaluate(part, scope) for part in (node.left, *node.comparators)]
-    pairs = zip(values, values[1:], strict=False)
+    pairs = pairwise(values)
     return all(_COMPARE[type(op)](a, b) for op, (a, b) in zip(node.ops, pairs, strict=True))

@@ -12,7 +12,6 @@ from weightloom.engine.patterns import TIME_LIMIT, SourcePattern, Span, compile_
 from weightloom.engine.renaming import Renaming
 from weightloom.engine.templates import Template, parse_template
 
-
 _FORM = re.compile(r"\{\s*(?:(\d+)\s*\*?\s*)?([a-z])\s*(?:([+-])\s*(\d+)\s*)?\}")
 
 
@@ -34,8 +33,7 @@ class _Linear:
 
 def _forms(text: str) -> tuple[_Linear, ...]:
     return tuple(
-        _Linear(int(a or 1), name, int(b or 0) * (-1 if sign == "-" else 1))
-        for a, name, sign, b in _FORM.findall(text)
+        _Linear(int(a or 1), name, int(b or 0) * (-1 if sign == "-" else 1)) for a, name, sign, b in _FORM.findall(text)
     )
 
 
@@ -115,7 +113,7 @@ class IndexMap(Renaming):
                 origin=self,
             )
         except RuleError as error:
-            raise self._refuse_inverse(error.seen, error) from error
+            raise self._refuse_inverse(error.seen) from error
 
 
 def _escape_outside_forms(text: str) -> str:

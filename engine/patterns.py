@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import regex
-
 from weightloom.engine.errors import RuleError
 from weightloom.engine.syntax import Token, tokens
 from weightloom.engine.templates import Template

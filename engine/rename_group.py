@@ -47,4 +47,4 @@ class RenameGroup(Renaming):
                 origin=self,
             )
         except RuleError as error:
-            raise self._refuse_inverse(error.seen, error) from error
+            raise self._refuse_inverse(error.seen) from error

@@ -177,9 +177,7 @@ class _ClaimForm:
         count = len(claim.captures)
         captures = tuple((n, text) for (n, _), text in zip(claim.captures, rest, strict=False))
         number = None if self.number is None else self.number.fill(numbers)
-        return Claim(
-            claim.converter, claim.source, taken, before, after, captures, tuple(rest[count:]), number
-        )
+        return Claim(claim.converter, claim.source, taken, before, after, captures, tuple(rest[count:]), number)
 
 
 def _through_renames(names: list[str], rules: Sequence[Rule]) -> tuple[Resolver, list[_State]]:

@@ -117,9 +117,7 @@ class Rule:
         if not isinstance(values["optional"], bool):
             values["optional"] = patterns(values["optional"], "optional")
         if values["fidelity"] not in get_args(Fidelity):
-            raise RuleError(
-                f"fidelity {values['fidelity']!r}", expected="exact, keeps or lossy", field="fidelity"
-            )
+            raise RuleError(f"fidelity {values['fidelity']!r}", expected="exact, keeps or lossy", field="fidelity")
         self._set(**values)
 
     _always_by_default: ClassVar[bool] = True
@@ -129,7 +127,5 @@ def patterns(value: Patterns, field_name: str) -> tuple[str, ...]:
     """Turn one pattern or several into a tuple; raises RuleError for anything else or for none."""
     found = (value,) if isinstance(value, str) else tuple(value)
     if not found or not all(isinstance(text, str) for text in found):
-        raise RuleError(
-            f"{field_name} is {value!r}", expected="a pattern or a list of patterns", field=field_name
-        )
+        raise RuleError(f"{field_name} is {value!r}", expected="a pattern or a list of patterns", field=field_name)
     return found

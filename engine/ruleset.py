@@ -76,5 +76,3 @@ class RuleSet(Sequence[Rule]):
             return fn(rule) if chosen and isinstance(rule, WeightConverter) else rule
 
         return RuleSet(map(changed, self.rules), self.base_model_prefix)
-
-

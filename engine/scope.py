@@ -68,9 +68,7 @@ def scoped_rules(nodes: Iterable[ModuleNode], lookup: Lookup, base_model_prefix:
     return RuleSet((*found, *(legacy or ())), base_model_prefix)
 
 
-def _own_rules(
-    node: ModuleNode, lookup: Lookup, used: dict[str, list[str]]
-) -> tuple[Sequence[Rule], bool] | None:
+def _own_rules(node: ModuleNode, lookup: Lookup, used: dict[str, list[str]]) -> tuple[Sequence[Rule], bool] | None:
     """Give (rules, found by class name), or None where there are none or an ancestor has them already."""
     ask = lookup if node.native else _registered_only(lookup)
     if _covered(node.path, used.get(node.class_name, ())):

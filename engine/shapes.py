@@ -57,9 +57,7 @@ def by_shape(names: Sequence[str], spelt_out: frozenset[str]) -> list[Shape]:
         else:
             key = tuple(pieces[::2])
         found.setdefault(key, []).append(Member(position, numbers))
-    return [
-        Shape(_representative(names[members[0].position], spelt_out), tuple(members)) for members in found.values()
-    ]
+    return [Shape(_representative(names[members[0].position], spelt_out), tuple(members)) for members in found.values()]
 
 
 def form(text: str) -> Form:

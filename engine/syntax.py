@@ -14,7 +14,19 @@ from typing import Literal
 from weightloom.engine.errors import RuleError
 
 Kind = Literal[
-    "literal", "any", "special", "class", "group", "open", "look", "close", "alt", "quantifier", "anchor", "ref", "star"
+    "literal",
+    "any",
+    "special",
+    "class",
+    "group",
+    "open",
+    "look",
+    "close",
+    "alt",
+    "quantifier",
+    "anchor",
+    "ref",
+    "star",
 ]
 
 

@@ -70,9 +70,7 @@ class Split(ConversionOp):
             sizes = tuple(amount("Split", size, chain.context.config) for size in self.sizes)
         else:
             sizes = tuple(
-                target.spec.shape[dim]
-                for target in targets
-                if target.spec is not None and len(target.spec.shape) > dim
+                target.spec.shape[dim] for target in targets if target.spec is not None and len(target.spec.shape) > dim
             )
         if len(sizes) != len(targets):
             raise PlanError(

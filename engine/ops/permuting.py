@@ -178,9 +178,7 @@ def _own_heads(rows: int, config: Mapping[str, Any], most_rows: int) -> int:
     return int(rows // head_dim)
 
 
-def _swap_halves(
-    chain: Chain, op: str, place: tuple[int, int], dim: int, heads: int, *, pairs_inside: bool
-) -> None:
+def _swap_halves(chain: Chain, op: str, place: tuple[int, int], dim: int, heads: int, *, pairs_inside: bool) -> None:
     """Read each of `heads` blocks along `dim` as (n, 2), or as (2, n), and write it the other way round."""
     shape = chain.parts[place[0]].specs[place[1]].shape
     rows = shape[dim]

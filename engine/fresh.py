@@ -1,0 +1,208 @@
+"""save_plan: how a model that was never loaded is written, by running the rules backwards.
+
+Inverse converters first, then inverse renames from last to first. The names and shapes that come out are then
+planned forwards: only if that gives exactly the parameters back is the answer good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from weightloom.engine.build import build_plan
+from weightloom.engine.checkpoint import Checkpoint
+from weightloom.engine.converter import WeightConverter
+from weightloom.engine.errors import NotInvertible, PlanError
+from weightloom.engine.groups import Bundle, bind, bundle
+from weightloom.engine.plan import Plan
+from weightloom.engine.prefix import PrefixChange
+from weightloom.engine.renaming import Renaming
+from weightloom.engine.resolve import Claim
+from weightloom.engine.rule import Rule
+from weightloom.engine.ruleset import RuleSet
+from weightloom.engine.spec import TensorSpec
+
+
+def save_plan(
+    rules: RuleSet | Sequence[Rule], params: Mapping[str, TensorSpec], config: Mapping[str, Any] | None = None
+) -> Plan:
+    """Plan the checkpoint that these parameters would be written to; `plan.save` writes it.
+
+    Prefix changes and legacy names are not written unless marked `always`. Raises NotInvertible, naming the
+    rule, when a rule has no inverse or when loading the result would not give the parameters back.
+    """
+    ruleset = rules if isinstance(rules, RuleSet) else RuleSet(rules)
+    config = config or {}
+    active = [rule for rule in ruleset if rule.applies(config, {})]
+    writer = _Writer(active, config, params, ruleset.base_model_prefix)
+    tensors, made_of = writer.tensors()
+    plan = build_plan(Checkpoint.from_specs(tensors), ruleset, params, config=config)
+    writer.verify(plan, made_of)
+    return replace(plan, report=replace(plan.report, notes=(*plan.report.notes, *_unwritten(active))))
+
+
+def _unwritten(rules: Sequence[Rule]) -> list[str]:
+    return [
+        f"not written, for the model was never loaded: {rule.title()}"
+        for rule in rules
+        if isinstance(rule, PrefixChange) and not rule.always
+    ]
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """Runs active rules backwards on one set of parameters."""
+
+    rules: list[Rule]
+    config: Mapping[str, Any]
+    params: Mapping[str, TensorSpec]
+    base: str
+
+    def tensors(self) -> tuple[dict[str, TensorSpec], dict[str, str]]:
+        """Give the checkpoint's tensors, and for each a parameter that it comes from.
+
+        Raises NotInvertible when two parameters want one name.
+        """
+        found: dict[str, TensorSpec] = {}
+        origin: dict[str, str] = {}
+        for name, spec, made_of in self._unconverted():
+            final = self._file_name(name)
+            if final in found:
+                raise NotInvertible(
+                    f"{origin[final]} and {made_of} would both be written as {final}",
+                    expected="a name of its own for each tensor",
+                    tensor=made_of,
+                    rule=self._blame(name),
+                )
+            found[final], origin[final] = spec, made_of
+        return found, origin
+
+    def _unconverted(self) -> Iterator[tuple[str, TensorSpec, str]]:
+        """Undo the converters: (name before the converter, spec, a parameter it comes from)."""
+        claimed: list[tuple[str, Claim]] = []
+        inverses: list[Rule] = [
+            rule.inverse() if isinstance(rule, WeightConverter) and self._concerns(rule) else rule
+            for rule in self.rules
+        ]
+        for name, spec in sorted(self.params.items()):
+            claim = self._claim(name, inverses)
+            if claim is None:
+                yield name, TensorSpec(spec.dtype or "F32", spec.shape), name
+            else:
+                claimed.append((name, claim))
+        for found in bundle(claimed, inverses):
+            yield from self._undone(found)
+
+    def _concerns(self, rule: WeightConverter) -> bool:
+        """Say whether a rule would be asked to write any parameter; one that would not need not have an inverse."""
+        if rule.fidelity != "lossy":
+            try:
+                rule.inverse()
+                return True
+            except NotInvertible:
+                pass
+        shown = [
+            template.render(dict.fromkeys(template.refs, "0"), ["0"] * template.stars) for template in rule.templates
+        ]
+        if any(text.strip("^.") in name for name in self.params for text in shown):
+            rule.inverse()
+            raise NotInvertible(
+                f"{rule.summary()} is lossy: {rule.why or 'it says so'}",
+                expected="an exact rule",
+                rule=rule.title(),
+            )
+        return False
+
+    def _claim(self, name: str, inverses: Sequence[Rule]) -> Claim | None:
+        for number, rule in enumerate(inverses):
+            if isinstance(rule, WeightConverter) and rule.origin is not None:
+                for taken, seen in self._views(rule, name):
+                    found = rule.match(seen)
+                    if found is None or self._already(rule.origin, seen, found[1].start, found[1].end):
+                        continue
+                    index, span = found
+                    number_text = span.stars[rule.paired] if rule.collects(index) else None
+                    before, after = seen[: span.start], seen[span.end :]
+                    paired = span.stars[: rule.paired]
+                    return Claim(number, index, taken, before, after, span.captures, paired, number_text)
+        return None
+
+    def _undone(self, found: Bundle) -> Iterator[tuple[str, TensorSpec, str]]:
+        rule = found.rule
+        lacking = found.missing_numbers()
+        if lacking:
+            raise NotInvertible(
+                f"{found.title}: {rule.source_patterns[next(iter(lacking))]} is no parameter",
+                expected="all targets of the converter among the parameters",
+                rule=rule.title(),
+            )
+        specs = {name: TensorSpec(spec.dtype or "F32", spec.shape) for name, spec in self.params.items()}
+        try:
+            program, parts = bind(found.parts(specs), rule, (None,) * len(rule.templates), self.config)
+        except PlanError as error:
+            raise NotInvertible(error.seen, expected=error.expected, hint=error.hint, rule=rule.title()) from error
+        outputs = iter(program.out_specs)
+        for index, part in enumerate(parts):
+            for number in range(len(part.specs)):
+                name = found.target_name(index, number if rule.numbers(index) else None)
+                yield name, next(outputs), found.all_names[0]
+
+    def _file_name(self, name: str) -> str:
+        for rule in reversed(self.rules):
+            if isinstance(rule, Renaming) and not isinstance(rule, WeightConverter) and rule.always:
+                name = self._unrenamed(rule, name)
+        return name
+
+    def _unrenamed(self, rule: Renaming, name: str) -> str:
+        """Undo a rename, unless the name is already what the rename takes: a span that holds the match and more."""
+        inverse = rule.inverse()
+        assert isinstance(inverse, Renaming)
+        for taken, seen in self._views(rule, name):
+            found = inverse.match(seen)
+            if found is not None and not self._already(rule, seen, found[1].start, found[1].end):
+                index, span = found
+                return taken + seen[: span.start] + inverse.render(index, span) + seen[span.end :]
+        return name
+
+    def _already(self, rule: Rule, seen: str, start: int, end: int) -> bool:
+        assert isinstance(rule, Renaming)
+        found = rule.match(seen)
+        if found is None:
+            return False
+        span = found[1]
+        return span.start <= start and end <= span.end and (span.end - span.start) > (end - start)
+
+    def _views(self, rule: Rule, name: str) -> list[tuple[str, str]]:
+        if rule.scope is None:
+            return [("", name)]
+        prefixed = any(other.startswith(f"{rule.scope.base}.") for other in self.params)
+        split = rule.scope.strip(name, not prefixed)
+        return [] if split is None else [split]
+
+    def verify(self, plan: Plan, made_of: Mapping[str, str]) -> None:
+        """Refuse an answer that, loaded, does not give the parameters back."""
+        report = plan.report
+        strays = [n for n, p in made_of.items() if n not in plan.by_source or p not in plan.by_source[n].targets]
+        if plan.ok() and not report.lossy and not strays:
+            return
+        names = (*report.missing, *report.unexpected, *(record.name for record in report.ambiguous))
+        names = (*names, *(record.parameter for record in report.mismatched), *strays)
+        first = names[0] if names else ""
+        raise NotInvertible(
+            "loading what would be written does not give the parameters back:\n" + str(report),
+            expected="rules whose inverses undo them on these names",
+            hint="mark the rule, or give it a pattern that tells both forms apart",
+            tensor=first,
+            rule=self._blame(first),
+        )
+
+    def _blame(self, name: str) -> str | None:
+        """Name the rule that acts on a name, backwards or forwards."""
+        for rule in self.rules:
+            if isinstance(rule, Renaming) and any(
+                rule.match(seen) or rule.inverse().match(seen)  # type: ignore[attr-defined]
+                for _, seen in self._views(rule, name)
+            ):
+                return rule.title()
+        return None

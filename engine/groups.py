@@ -1,0 +1,156 @@
+"""Groups: which tensors go through which program to which parameters.
+
+First the names that a converter claims are collected by what they share (`Bundle`); then each bundle is checked
+for completeness and bound to the shapes at hand (`Group`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from weightloom.engine.chain import Chain, OpContext, Part, Target
+from weightloom.engine.converter import WeightConverter
+from weightloom.engine.program import Program
+from weightloom.engine.resolve import Claim
+from weightloom.engine.rule import Rule
+from weightloom.engine.spec import TensorSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Source tensors, in slot order, through a program to target tensors; `rule` None means as they are."""
+
+    rule: Rule | None
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    program: Program
+
+    def inverse(self) -> Group:
+        """Swap sources and targets and invert the program; raises NotInvertible."""
+        return Group(self.rule, self.targets, self.sources, self.program.inverse())
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """The names that one converter claims in one place: for each source pattern a name by number.
+
+    A pattern that does not collect has its one name under number None. `clashes` are names that want a place
+    that is taken ("01" and "1").
+    """
+
+    rule: WeightConverter
+    claim: Claim
+    names: Mapping[int, Mapping[int | None, str]]
+    clashes: tuple[tuple[str, str], ...]
+    unnumbered: tuple[str, ...]
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """Every name in it, in slot order."""
+        return tuple(names[n] for _, names in sorted(self.names.items()) for n in _in_order(names))
+
+    @property
+    def title(self) -> str:
+        """Where it is: the text around the span."""
+        claim = self.claim
+        where = f"{claim.taken}{claim.before}"
+        stars = f" ({', '.join(claim.paired)})" if claim.paired else ""
+        return (where.rstrip(".") or "(root)") + stars
+
+    def missing_numbers(self) -> dict[int, tuple[int, ...]]:
+        """Give, by source pattern, the numbers it lacks; () for a pattern that lacks everything."""
+        rule = self.rule
+        listed = [i for i in range(len(rule.sources)) if rule.collects(i)]
+        highest = max((max(_numbers(self.names.get(i, {})), default=-1) for i in listed), default=-1)
+        lacking: dict[int, tuple[int, ...]] = {}
+        for index in range(len(rule.sources)):
+            names = self.names.get(index, {})
+            if not names:
+                if not rule.may_lack(index):
+                    lacking[index] = ()
+            elif rule.collects(index):
+                gaps = tuple(n for n in range(highest + 1) if n not in names)
+                if gaps:
+                    lacking[index] = gaps
+        return lacking
+
+    def parts(self, tensors: Mapping[str, TensorSpec]) -> tuple[Part, ...]:
+        """Give the parts that the ops start from."""
+        return tuple(
+            Part(
+                self.rule.source_patterns[index],
+                tuple(_logical(tensors[names[number]]) for number in _in_order(names)),
+            )
+            for index, names in sorted(self.names.items())
+        )
+
+    def target_name(self, index: int, number: int | None) -> str:
+        """Write the name of target `index`, or of its item `number`."""
+        claim = self.claim
+        stars = claim.paired if number is None else (*claim.paired, str(number))
+        text = self.rule.templates[index].render(dict(claim.captures), stars)
+        return f"{claim.taken}{claim.before}{text}{claim.after}"
+
+
+def bundle(claims: Iterable[tuple[str, Claim]], rules: Sequence[Rule]) -> list[Bundle]:
+    """Collect claimed names by what they share."""
+    found: dict[tuple[object, ...], list[tuple[str, Claim]]] = {}
+    for name, claim in claims:
+        found.setdefault(claim.key, []).append((name, claim))
+    return [_bundled(members, rules) for members in found.values()]
+
+
+def _bundled(members: list[tuple[str, Claim]], rules: Sequence[Rule]) -> Bundle:
+    rule = rules[members[0][1].converter]
+    assert isinstance(rule, WeightConverter)
+    names: dict[int, dict[int | None, str]] = {}
+    clashes: list[tuple[str, str]] = []
+    unnumbered: list[str] = []
+    for name, claim in sorted(members, key=lambda member: member[0]):
+        number = None
+        if claim.number is not None:
+            if not (claim.number.isascii() and claim.number.isdigit()):
+                unnumbered.append(name)
+                continue
+            number = int(claim.number)
+        slots = names.setdefault(claim.source, {})
+        if number in slots:
+            clashes.append((slots[number], name))
+        else:
+            slots[number] = name
+    return Bundle(rule, members[0][1], names, tuple(clashes), tuple(unnumbered))
+
+
+def bind(
+    parts: tuple[Part, ...],
+    rule: WeightConverter,
+    targets: tuple[TensorSpec | None, ...],
+    config: Mapping[str, Any],
+) -> tuple[Program, tuple[Part, ...]]:
+    """Lower a converter's ops on these parts; raises PlanError where the ops do not fit them."""
+    labelled = tuple(Target(text, spec) for text, spec in zip(rule.target_patterns, targets, strict=True))
+    chain = Chain(parts, OpContext(labelled, config))
+    for op in rule.operations:
+        op.lower(chain)
+    return chain.program(), chain.parts
+
+
+@lru_cache(maxsize=4096)
+def unchanged(spec: TensorSpec) -> Program:
+    """Give the program of a tensor that goes through as it is."""
+    return Program((spec,), ())
+
+
+def _logical(spec: TensorSpec) -> TensorSpec:
+    return TensorSpec(spec.dtype, spec.shape)
+
+
+def _numbers(names: Mapping[int | None, str]) -> list[int]:
+    return [number for number in names if number is not None]
+
+
+def _in_order(names: Mapping[int | None, str]) -> list[int | None]:
+    return sorted(names, key=lambda number: -1 if number is None else number)

@@ -1,0 +1,88 @@
+"""The parameters that a save is given, held against those that the plan knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from weightloom.engine.carrier import carried, spec_of
+from weightloom.engine.dtypes import DTYPES
+from weightloom.engine.errors import PlanError
+from weightloom.engine.groups import Group
+from weightloom.engine.plan import Plan
+from weightloom.engine.program import Program
+from weightloom.engine.report import grouped
+from weightloom.engine.spec import TensorSpec
+
+if TYPE_CHECKING:
+    import mlx.core as mx
+
+
+def as_held(back: Plan, params: Mapping[str, mx.array]) -> Plan:
+    """Give the inverse plan for the dtypes that the parameters now have.
+
+    Raises PlanError for a parameter that is lacking, unknown or of another shape: nothing would be lost in
+    silence. A float parameter may have become another float type; its tensors are written as that.
+    """
+    tied = {record.parameter: record.other for record in back.report.tied}
+    needed = {name for group in (*back.groups, *back.copies) for name in group.sources}
+    lacking = [name for name in needed if name not in params and tied.get(name) not in params]
+    unknown = [name for name in params if name not in needed and name not in tied and name not in back.sources]
+    if lacking or unknown:
+        _refuse("parameters that are lacking", lacking)
+        _refuse("parameters that the plan has no place for", unknown)
+    held = {
+        name: _held(name, back.sources[name], params[name])
+        for name in needed
+        if name in params and name in back.sources
+    }
+    changed = {name: spec for name, spec in held.items() if spec.dtype != back.sources[name].dtype}
+    if not changed:
+        return back
+    groups = tuple(_recast(group, changed) for group in back.groups)
+    copies = tuple(_recast(group, changed) for group in back.copies)
+    specs = {n: s for g in (*groups, *copies) for n, s in zip(g.targets, g.program.out_specs, strict=True)}
+    tensors = {
+        name: replace(spec, dtype=specs[name].dtype) if name in specs else spec for name, spec in back.params.items()
+    }
+    return replace(back, groups=groups, copies=copies, params=tensors)
+
+
+def _refuse(what: str, names: Iterable[str]) -> None:
+    lines = list(grouped(sorted(names)))
+    if lines:
+        raise PlanError(
+            "\n".join([f"{what}:", *(f"  {line}" for line in lines)]),
+            expected="exactly the parameters that were loaded, under their names",
+            tensor=min(names),
+        )
+
+
+def _held(name: str, spec: TensorSpec, array: mx.array) -> TensorSpec:
+    """Give the spec that a parameter has now: the label of its carrier, or the float type that it became."""
+    now, wanted = spec_of(array), carried(spec)
+    if now == wanted:
+        return spec
+    plain = spec.dtype is not None and DTYPES[spec.dtype].kind == "float" and DTYPES[spec.dtype].bits >= 16
+    if now.shape == wanted.shape and plain and now.dtype in ("F16", "BF16", "F32"):
+        return TensorSpec(now.dtype, spec.shape)
+    raise PlanError(
+        f"{name} is {now}",
+        expected=f"{wanted}, as it was loaded",
+        hint="give the array the plan's shape",
+        tensor=name,
+    )
+
+
+def _recast(group: Group, changed: Mapping[str, TensorSpec]) -> Group:
+    if not any(name in changed for name in group.sources):
+        return group
+    if not group.program.is_structural:
+        raise PlanError(
+            f"{group.sources[0]} changed its dtype, and its tensors are computed from it",
+            expected=f"{group.program.in_specs[0]}",
+            tensor=group.sources[0],
+        )
+    specs = tuple(changed.get(name, spec) for name, spec in zip(group.sources, group.program.in_specs, strict=True))
+    return replace(group, program=Program(specs, group.program.moves))

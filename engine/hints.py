@@ -1,0 +1,80 @@
+"""What probably went wrong, said beside what does not fit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from weightloom.engine.claims import Tie
+from weightloom.engine.report import LoadReport
+from weightloom.engine.shapes import shape_text
+from weightloom.engine.spec import TensorSpec
+
+
+def hints(
+    report: LoadReport,
+    params: Mapping[str, TensorSpec] | None,
+    asleep: Sequence[Tie],
+    config: Mapping[str, Any],
+) -> tuple[str, ...]:
+    """Give likely causes of what the report has missing and unexpected."""
+    if params is None:
+        return ()
+    return tuple([*_prefixes(report), *_other_layers(report, params), *_sleeping_ties(report, asleep, config)])
+
+
+def _prefixes(report: LoadReport) -> Iterator[str]:
+    """A first part of all names that only has to be put on, taken off or exchanged."""
+    unexpected, missing = report.unexpected, set(report.missing)
+    if not unexpected or not missing:
+        return
+    olds = ["", *_common_starts(unexpected)]
+    news = ["", *_common_starts(report.missing)]
+    ranked = [
+        (
+            sum(new + name.removeprefix(old) in missing for name in unexpected if name.startswith(old)),
+            old,
+            new,
+        )
+        for old in olds
+        for new in news
+        if old != new
+    ]
+    count, old, new = max(ranked, key=lambda item: (item[0], -len(item[1]) - len(item[2])))
+    if 2 * count >= len(unexpected):
+        change = f"prefix {old or '(none)'} -> {new or '(none)'}"
+        yield f"{change} would match {count} of {len(unexpected)} unexpected names"
+
+
+def _common_starts(names: Sequence[str]) -> list[str]:
+    starts = Counter(name.split(".", 1)[0] + "." for name in names if "." in name)
+    pairs = Counter(".".join(name.split(".", 2)[:2]) + "." for name in names if name.count(".") > 1)
+    return [start for start, _ in [*starts.most_common(3), *pairs.most_common(3)]]
+
+
+def _other_layers(report: LoadReport, params: Mapping[str, TensorSpec]) -> Iterator[str]:
+    """Names whose shape of name is a parameter's, only with other numbers."""
+    known = Counter(shape_text(name) for name in params)
+    strangers = Counter(shape_text(name) for name in report.unexpected)
+    shapes = [shape for shape in strangers if shape in known and "*" in shape]
+    if shapes:
+        shown = ", ".join(sorted(shapes)[:4])
+        yield (
+            f"{sum(strangers[shape] for shape in shapes)} unexpected names are parameters of other layers ({shown}): "
+            "the config has fewer layers than the file, or layers share these tensors (then a `drop` rule leaves "
+            "them out)"
+        )
+
+
+def _sleeping_ties(report: LoadReport, asleep: Sequence[Tie], config: Mapping[str, Any]) -> Iterator[str]:
+    """A missing parameter that a tie would give, were its condition met."""
+    for name in report.missing:
+        for rule in asleep:
+            other = rule.other_end(name)
+            if other is not None and rule.when is not None:
+                seen = {field: config.get(field) for field in rule.when.names}
+                yield (
+                    f"{name} would share {other}, but {rule.when.text!r} is not true ({seen}): "
+                    "set it in the config, or supply the tensor"
+                )

@@ -1,0 +1,181 @@
+"""Write a checkpoint: parameters back to files, or one layout straight to another, a tensor at a time."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weightloom.engine.commit import replacing_directory
+from weightloom.engine.files import FILES, Files
+from weightloom.engine.held import as_held
+from weightloom.engine.origin import BLOCK, CheckpointOrigin, Origin, ParameterOrigin, pieces
+from weightloom.engine.plan import Plan, Progress
+from weightloom.engine.shard_plan import Layout, Output, ShardPlan, plan_shards
+from weightloom.engine.shards import ShardWriter
+
+if TYPE_CHECKING:
+    import mlx.core as mx
+    from weightloom.engine.checkpoint import Checkpoint
+
+SideFiles = Mapping[str, bytes | Path]
+
+
+def save(
+    plan: Plan,
+    params: Mapping[str, mx.array],
+    directory: Path,
+    *,
+    max_shard_bytes: int | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    side_files: SideFiles | None = None,
+    files: Files = FILES,
+) -> list[Path]:
+    """Write the plan's checkpoint from parameters (see `Plan.save`).
+
+    `side_files` (name -> content, or a file to copy) go beside it, as they are.
+    """
+    back = as_held(plan.inverse(), params)
+    if plan.checkpoint is not None:
+        plan.checkpoint.check_unchanged()
+    layout = plan_shards(back, plan.checkpoint, max_shard_bytes)
+    tied = {record.parameter: record.other for record in plan.report.tied}
+    origin = ParameterOrigin(params, {**tied, **{other: name for name, other in tied.items()}})
+    return write(layout, origin, directory, overwrite, progress, side_files or {}, files)
+
+
+def convert(
+    plan: Plan,
+    directory: Path,
+    *,
+    max_shard_bytes: int | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    side_files: SideFiles | None = None,
+    files: Files = FILES,
+) -> list[Path]:
+    """Write a plan's targets straight from its checkpoint's files; no model is ever held.
+
+    Raises PlanError when the plan does not fit, CheckpointError when a source changed meanwhile.
+    """
+    plan.check()
+    assert plan.checkpoint is not None
+    plan.checkpoint.check_unchanged()
+    layout = plan_shards(plan_targets(plan), None, max_shard_bytes)
+    origin = CheckpointOrigin(plan.checkpoint)
+    return write(layout, origin, directory, overwrite, progress, side_files or {}, files, plan.checkpoint)
+
+
+def plan_targets(plan: Plan) -> Plan:
+    """Give the plan with the targets that it writes in natural order."""
+    from dataclasses import replace
+
+    ordered = dict(sorted(plan.params.items(), key=lambda item: natural(item[0])))
+    made = {target for group in plan.groups for target in group.targets}
+    return replace(plan, params={name: spec for name, spec in ordered.items() if name in made})
+
+
+def natural(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort key: numbers in a name by value."""
+    return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name))
+
+
+def write(
+    layout: Layout,
+    origin: Origin,
+    directory: Path,
+    overwrite: bool,
+    progress: Progress | None,
+    side_files: SideFiles,
+    files: Files,
+    checkpoint: Checkpoint | None = None,
+) -> list[Path]:
+    """Write all files of a layout into a directory that is replaced in one step."""
+    meter = _Meter(progress, layout.nbytes)
+    with replacing_directory(directory, overwrite=overwrite, ours=weight_files, files=files) as folder:
+        for shard in layout.shards:
+            _write_shard(folder, shard, origin, files, meter)
+        if layout.index is not None:
+            files.write_file(folder / layout.index_name, layout.index)
+        _write_side_files(folder, side_files, files)
+        if checkpoint is not None:
+            checkpoint.check_unchanged()
+    names = [shard.name for shard in layout.shards] + ([layout.index_name] if layout.index is not None else [])
+    return [directory / name for name in names]
+
+
+def weight_files(directory: Path) -> Collection[str]:
+    """Name the files in a directory that hold its weights: what a save into it replaces."""
+    names = [entry.name for entry in directory.iterdir()]
+    indexes = [name for name in names if name.endswith(".safetensors.index.json")]
+    found = {name for name in names if re.fullmatch(r"model(-\d+-of-\d+)?\.safetensors", name)}
+    for name in indexes:
+        found |= _indexed(directory / name)
+    loose = () if indexes or found else (name for name in names if name.endswith(".safetensors"))
+    return sorted({*found, *indexes, *loose})
+
+
+def _indexed(path: Path) -> set[str]:
+    """The shards that an index names; an index that cannot be read names none."""
+    try:
+        shards = set(json.loads(path.read_bytes())["weight_map"].values())
+        return {name for name in shards if isinstance(name, str) and ".." not in Path(name).parts}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return set()
+
+
+def _write_shard(folder: Path, shard: ShardPlan, origin: Origin, files: Files, meter: _Meter) -> None:
+    path = folder / shard.name
+    _make_parents(folder, path, files)
+    with ShardWriter(path, shard.header, shard.data_length, files) as writer:
+        for output in shard.outputs:
+            offset = output.start
+            for piece in _pieces(output, origin):
+                writer.write_at(offset, piece)
+                offset += len(piece)
+                meter.add(len(piece))
+
+
+def _pieces(output: Output, origin: Origin) -> Iterator[memoryview]:
+    if output.group is not None:
+        return pieces(output.group, output.number, origin)
+    return _kept_pieces(output)
+
+
+def _kept_pieces(output: Output) -> Iterator[memoryview]:
+    """Copy a tensor that no parameter holds from its place in the source."""
+    assert output.kept is not None
+    source, offset = output.kept
+    end = offset + output.nbytes
+    while offset < end:
+        out = memoryview(bytearray(min(BLOCK, end - offset)))
+        source.read_into(offset, out)
+        yield out
+        offset += len(out)
+
+
+def _write_side_files(folder: Path, side_files: SideFiles, files: Files) -> None:
+    for name, content in side_files.items():
+        _make_parents(folder, folder / name, files)
+        files.write_file(folder / name, content if isinstance(content, bytes) else content.read_bytes())
+
+
+def _make_parents(folder: Path, path: Path, files: Files) -> None:
+    for parent in list(path.relative_to(folder).parents)[-2::-1]:
+        if files.status(folder / parent) is None:
+            files.make_directory(folder / parent)
+
+
+class _Meter:
+    """Tells a progress callback how many bytes are written."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress, self._done, self._total = progress, 0, total
+
+    def add(self, count: int) -> None:
+        self._done += count
+        if self._progress is not None:
+            self._progress(self._done, self._total)

@@ -1,0 +1,56 @@
+"""Ties: two parameters that share one tensor, of which a checkpoint may hold one or both ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weightloom.engine.claims import Tie
+from weightloom.engine.fit import Fit
+from weightloom.engine.groups import Group
+from weightloom.engine.report import Mismatch, Tied
+
+
+def tie(
+    groups: Sequence[Group], ties: Sequence[Tie], fit: Fit
+) -> tuple[list[Group], list[Group], list[Tied], list[Mismatch]]:
+    """Give (groups, groups that hold a second copy, records, copies whose shapes differ).
+
+    Whether a second copy holds the same bytes is a check that needs values; it is made before anything is
+    bound.
+    """
+    owner = {target: group for group in groups for target in group.targets}
+    copies: dict[str, Group] = {}
+    records: list[Tied] = []
+    differing: list[Mismatch] = []
+    for name, other, rule in _ends(sorted({*owner, *fit.names()}), ties, fit):
+        if name in copies or any(record.parameter == name for record in records):
+            continue
+        if name in owner and other in owner and len(owner[name].targets) == 1:
+            copies[name] = owner[name]
+            records.append(Tied(name, other, True, rule.title()))
+            differing += _difference(owner[name], name, owner[other], other, rule)
+        elif other in owner and name not in owner and fit.is_parameter(name):
+            records.append(Tied(name, other, False, rule.title()))
+        elif name in owner and other not in owner and fit.is_parameter(other):
+            records.append(Tied(other, name, False, rule.title()))
+    kept = [group for group in groups if group.targets[0] not in copies]
+    return kept, list(copies.values()), records, differing
+
+
+def _ends(names: Sequence[str], ties: Sequence[Tie], fit: Fit) -> list[tuple[str, str, Tie]]:
+    found: list[tuple[str, str, Tie]] = []
+    for rule in ties:
+        for name in names:
+            other = rule.other_end(name)
+            other = None if other is None else fit.name(other)
+            if other is not None and other != name:
+                found.append((name, other, rule))
+    return found
+
+
+def _difference(copy: Group, name: str, group: Group, other: str, rule: Tie) -> list[Mismatch]:
+    mine = copy.program.out_specs[0]
+    its = group.program.out_specs[group.targets.index(other)]
+    if mine == its:
+        return []
+    return [Mismatch(name, copy.sources, str(mine), f"{its}, as its other end {other} has", rule.title())]
