@@ -12,12 +12,8 @@ from weightloom.engine.files import FILES, Files
 from tests.engine.fault_shim import CountingFiles, beside, snapshot
 
 
-def save(
-    target: str | Path, content: bytes = b"new", *, overwrite: bool = True, files: Files = FILES
-) -> None:
-    with replacing_directory(
-        target, overwrite=overwrite, ours=lambda _: ["w", "gone"], files=files
-    ) as folder:
+def save(target: str | Path, content: bytes = b"new", *, overwrite: bool = True, files: Files = FILES) -> None:
+    with replacing_directory(target, overwrite=overwrite, ours=lambda _: ["w", "gone"], files=files) as folder:
         (folder / "w").write_bytes(content)
 
 
@@ -72,9 +68,7 @@ def test_a_file_as_parent_is_an_error_that_names_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ["a\0b", "x" * 300, "/proc", "."])
-def test_a_target_that_cannot_be_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
-) -> None:
+def test_a_target_that_cannot_be_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(WeightloomError):
         save(target)
@@ -88,9 +82,7 @@ def test_the_parent_of_the_working_directory_is_refused(old: Path, monkeypatch: 
         save(old)
 
 
-def test_a_working_directory_that_is_gone_is_no_obstacle(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_working_directory_that_is_gone_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
@@ -253,3 +245,13 @@ def test_the_source_may_be_read_while_it_is_the_target(old: Path) -> None:
     finally:
         os.close(descriptor)
     assert snapshot(old) == {"w": b"OLD", "mine": b"mine"}
+
+
+def test_what_the_body_writes_by_itself_is_synced_before_the_swap(old: Path) -> None:
+    files = CountingFiles(syncs=True)
+    with replacing_directory(old, overwrite=True, ours=lambda _: ["w"], files=files) as folder:
+        (folder / "sub").mkdir()
+        (folder / "sub" / "x").write_bytes(b"x")
+    swap = [action for action, _ in files.calls].index("exchange")
+    synced = {path for action, path in files.calls[:swap] if action == "sync"}
+    assert {folder, folder / "sub", folder / "sub" / "x"} <= synced
