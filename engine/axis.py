@@ -84,9 +84,7 @@ def _within(factors: Factors, low: int, high: int) -> Iterator[tuple[int, int, F
 
 def _edges(first: int, stop: int, begin: int, end: int) -> list[int]:
     """Give the indices at the ends of [first, stop) that are not in [begin, end)."""
-    return [
-        index for index in sorted({first, stop - 1}) if first <= index < stop and not begin <= index < end
-    ]
+    return [index for index in sorted({first, stop - 1}) if first <= index < stop and not begin <= index < end]
 
 
 def split(axis: Axis, size: int) -> Iterator[tuple[int, Axis, Axis]]:

@@ -12,7 +12,8 @@ from math import prod
 
 from weightloom.engine.errors import PlanError
 from weightloom.engine.runs import offsets, runs
-from weightloom.engine.schedule import Direct, Staged, schedule
+from weightloom.engine.schedule import Direct, Staged, limit_of, schedule
+from weightloom.engine.sweeps import Sweep, clipped, sweeps
 from weightloom.engine.view import View
 from weightloom.engine.windows import Loop, Window, byte_windows, unit_of
 
@@ -31,10 +32,9 @@ def check_bytes(view: View) -> None:
 
 
 def scratch_needed(view: View, scratch_bytes: int = SCRATCH_BYTES) -> int:
-    """Give the scratch bytes that `gather` takes for a view with the same limit: exact, 0 if none."""
+    """Give the scratch bytes that `gather` takes for a view with the same limit; 0 if none."""
     width = unit_of(view.dtype).nbytes
-    plans = (schedule(window.loops, width, scratch_bytes) for window in byte_windows(view))
-    return max((plan.units(plan.chunk) * width for plan in plans if isinstance(plan, Staged)), default=0)
+    return _scratch(tuple(sweeps(byte_windows(view), width, scratch_bytes)), width, scratch_bytes)
 
 
 def gather(view: View, read: Reader, out: memoryview, *, scratch_bytes: int = SCRATCH_BYTES) -> None:
@@ -44,21 +44,16 @@ def gather(view: View, read: Reader, out: memoryview, *, scratch_bytes: int = SC
     one element. `read` is never asked for nothing; what it raises passes through. PlanError, before anything
     is read, if `out` has another size or a sub-byte piece begins inside a byte.
     """
-    found = tuple(byte_windows(view))
+    width = unit_of(view.dtype).nbytes
+    parts = tuple(sweeps(byte_windows(view), width, scratch_bytes))
     if out.nbytes != view.nbytes or out.readonly:
-        raise PlanError(
-            f"a buffer of {out.nbytes} bytes", expected=f"{view.nbytes} writable bytes for {view.spec}"
-        )
-    if not found:
+        raise PlanError(f"a buffer of {out.nbytes} bytes", expected=f"{view.nbytes} that can be written")
+    if not parts:
         return
-    scratch = memoryview(bytearray(scratch_needed(view, scratch_bytes)))
-    job = _Job(read, out.cast("B"), scratch, unit_of(view.dtype).nbytes)
-    for window in found:
-        plan = schedule(window.loops, job.width, scratch_bytes)
-        if isinstance(plan, Direct):
-            _read_direct(job, window, plan)
-        else:
-            _read_staged(job, window, plan)
+    scratch = memoryview(bytearray(_scratch(parts, width, scratch_bytes)))
+    job = _Job(read, out.cast("B"), scratch, width)
+    for part in parts:
+        _read_part(job, part, scratch_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +64,37 @@ class _Job:
     out: memoryview
     scratch: memoryview
     width: int
+
+
+def _scratch(parts: tuple[Window | Sweep, ...], width: int, scratch_bytes: int) -> int:
+    return width * max((_part_scratch(part, width, scratch_bytes) for part in parts), default=0)
+
+
+def _part_scratch(part: Window | Sweep, width: int, scratch_bytes: int) -> int:
+    if isinstance(part, Sweep):
+        return part.scratch(limit_of(width, scratch_bytes))
+    plan = schedule(part.loops, width, scratch_bytes)
+    return plan.units(plan.chunk) if isinstance(plan, Staged) else 0
+
+
+def _read_part(job: _Job, part: Window | Sweep, scratch_bytes: int) -> None:
+    if isinstance(part, Sweep):
+        _read_sweep(job, part, limit_of(job.width, scratch_bytes))
+        return
+    plan = schedule(part.loops, job.width, scratch_bytes)
+    if isinstance(plan, Direct):
+        _read_direct(job, part, plan)
+    else:
+        _read_staged(job, part, plan)
+
+
+def _read_sweep(job: _Job, sweep: Sweep, limit: int) -> None:
+    slot = sweep.windows[0].slot
+    for start, stop in sweep.reads(job.width, limit):
+        job.read(slot, start * job.width, job.scratch[: (stop - start) * job.width])
+        for window in sweep.windows:
+            for part in clipped(window, start, stop):
+                _place(job, part)
 
 
 def _read_direct(job: _Job, window: Window, plan: Direct) -> None:
@@ -85,7 +111,8 @@ def _read_staged(job: _Job, window: Window, plan: Staged) -> None:
             steps = min(plan.chunk, ranged.times - first)
             start = window.source + source + first * ranged.source
             _fill_scratch(job, window.slot, start, plan, steps)
-            _place(job, window.target + target + first * ranged.target, plan, steps)
+            loops = _scratch_loops(plan, steps)
+            _place(job, Window(window.slot, window.target + target + first * ranged.target, 0, loops))
 
 
 def _fill_scratch(job: _Job, slot: int, start: int, plan: Staged, steps: int) -> None:
@@ -96,25 +123,28 @@ def _fill_scratch(job: _Job, slot: int, start: int, plan: Staged, steps: int) ->
         job.read(slot, (start + source) * job.width, job.scratch[place : place + length])
 
 
-def _place(job: _Job, start: int, plan: Staged, steps: int) -> None:
-    """Copy a block's elements from scratch to the target."""
-    import numpy as np  # here, so that scratch is planned without NumPy
-
-    loops, width = _block(plan, steps), job.width
-    shape = tuple(loop.times for loop in loops)
-    there = tuple(loop.target * width for loop in loops)
-    here = tuple(stride * width for stride in _scratch_strides(loops, plan))
-    element = np.dtype(f"u{width}") if width in (1, 2, 4, 8) else np.dtype(f"V{width}")
-    target: np.ndarray[tuple[int, ...], np.dtype[np.generic]]
-    target = np.ndarray(shape, element, job.out, start * width, there)
-    target[...] = np.ndarray(shape, element, job.scratch, 0, here)
+def _scratch_loops(plan: Staged, steps: int) -> tuple[Loop, ...]:
+    """Give a block's loops over scratch, where packed reads lie one behind the other."""
+    loops = _block(plan, steps)
+    times = [loop.times for loop in loops[: plan.packed]]
+    pitches = [plan.span * prod(times[at + 1 :]) for at in range(plan.packed)]
+    packed = (loop._replace(source=pitch) for loop, pitch in zip(loops, pitches, strict=False))
+    return (*packed, *loops[plan.packed :])
 
 
 def _block(plan: Staged, steps: int) -> tuple[Loop, ...]:
     return (plan.ranged._replace(times=steps), *plan.inner)
 
 
-def _scratch_strides(loops: tuple[Loop, ...], plan: Staged) -> tuple[int, ...]:
-    counts = [loop.times for loop in loops[: plan.packed]]
-    pitches = (plan.span * prod(counts[at + 1 :]) for at in range(plan.packed))
-    return (*pitches, *(loop.source for loop in loops[plan.packed :]))
+def _place(job: _Job, window: Window) -> None:
+    """Copy the elements of a window over scratch to the target."""
+    import numpy as np  # here, so that scratch is planned without NumPy
+
+    width = job.width
+    shape = tuple(loop.times for loop in window.loops)
+    there = tuple(loop.target * width for loop in window.loops)
+    here = tuple(loop.source * width for loop in window.loops)
+    element = np.dtype(f"u{width}") if width in (1, 2, 4, 8) else np.dtype(f"V{width}")
+    target: np.ndarray[tuple[int, ...], np.dtype[np.generic]]
+    target = np.ndarray(shape, element, job.out, window.target * width, there)
+    target[...] = np.ndarray(shape, element, job.scratch, window.source * width, here)

@@ -101,9 +101,7 @@ class Program:
         """Run a structural program on views or arrays; PlanError if it has a value step."""
         for step in self.moves:
             if not isinstance(step, Move):
-                raise PlanError(
-                    f"{type(step).__name__} changes values", expected="steps that only move elements"
-                )
+                raise PlanError(f"{type(step).__name__} changes values", expected="steps that only move elements")
             slots = step.apply(slots, algebra)
         return slots
 
@@ -146,9 +144,8 @@ def _infer(step: Step, specs: Specs) -> Specs:
         return step.infer(specs)
     stop = step.at + step.arity
     if not 0 <= step.at <= stop <= len(specs):
-        raise PlanError(
-            f"{type(step).__name__} takes tensors {step.at} to {stop - 1}", expected=f"of {len(specs)}"
-        )
+        name = type(step).__name__
+        raise PlanError(f"{name} takes tensors up to {stop - 1}", expected=f"some of {len(specs)} tensors")
     return (*specs[: step.at], *step.infer(specs[step.at : stop]), *specs[stop:])
 
 

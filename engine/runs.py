@@ -10,6 +10,7 @@ from weightloom.engine.view import View
 from weightloom.engine.windows import Loop, Window, byte_windows, unit_of
 
 Run = tuple[int, int, int]
+Stretch = tuple[int, int]
 
 
 def runs(view: View) -> Iterator[Run]:
@@ -20,7 +21,7 @@ def runs(view: View) -> Iterator[Run]:
     width = unit_of(view.dtype).nbytes
     ordered = sorted(byte_windows(view), key=lambda window: (window.slot, window.source))
     for slot, found in groupby(ordered, key=lambda window: window.slot):
-        for start, stop in _joined(merge(*(_stretches(window) for window in found))):
+        for start, stop in joined(merge(*(_stretches(window) for window in found)), gap=1):
             yield slot, start * width, (stop - start) * width
 
 
@@ -36,7 +37,7 @@ def offsets(loops: tuple[Loop, ...]) -> Iterator[tuple[int, int]]:
             to, at = to + target, at + source
 
 
-def _stretches(window: Window) -> Iterator[tuple[int, int]]:
+def _stretches(window: Window) -> Iterator[Stretch]:
     """Give a window's source stretches as (start, stop), ascending."""
     loops = sorted(window.loops, key=lambda loop: -loop.source)
     run = 1
@@ -46,11 +47,12 @@ def _stretches(window: Window) -> Iterator[tuple[int, int]]:
         yield window.source + source, window.source + source + run
 
 
-def _joined(stretches: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    last: tuple[int, int] | None = None
+def joined(stretches: Iterable[Stretch], gap: float) -> Iterator[Stretch]:
+    """Make one of neighbouring stretches, given ascending, that lie less than `gap` apart."""
+    last: Stretch | None = None
     for start, stop in stretches:
-        if last is not None and last[1] == start:
-            last = (last[0], stop)
+        if last is not None and start - last[1] < gap:
+            last = (last[0], max(stop, last[1]))
             continue
         if last is not None:
             yield last

@@ -10,7 +10,6 @@ from weightloom.engine.windows import Loop
 
 JOIN_GAP = 64 << 10
 DIRECT_RUN = 16 << 10
-MAX_NUMPY_DIMS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +50,21 @@ def schedule(loops: tuple[Loop, ...], width: int, scratch_bytes: int) -> Direct 
 
     Scratch is never less than one unit, whatever the limit.
     """
-    ordered = tuple(sorted(loops, key=lambda loop: -loop.source))
-    return _direct(ordered, width) or _staged(ordered, width, max(1, scratch_bytes // width))
+    ordered = by_source(loops)
+    return _direct(ordered, width) or _staged(ordered, width, limit_of(width, scratch_bytes))
 
 
-def _spans(loops: tuple[Loop, ...]) -> tuple[int, ...]:
+def limit_of(width: int, scratch_bytes: int) -> int:
+    """Give how many units fit into scratch: at least one."""
+    return max(1, scratch_bytes // width)
+
+
+def by_source(loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
+    """Order loops by their stride in the source, the longest first."""
+    return tuple(sorted(loops, key=lambda loop: -loop.source))
+
+
+def spans_of(loops: tuple[Loop, ...]) -> tuple[int, ...]:
     """Give, for each loop, the units from the first to the last that it and those inside it visit."""
     spans = [1]
     for loop in reversed(loops):
@@ -71,14 +80,12 @@ def _direct(loops: tuple[Loop, ...], width: int) -> Direct | None:
 
 
 def _staged(loops: tuple[Loop, ...], width: int, limit: int) -> Staged:
-    spans = _spans(loops)
-    joined = _joined(loops, spans, width)
+    spans = spans_of(loops)
+    joined = joined_from(loops, spans, width)
     if spans[joined] <= limit:
         level, chunk = _level_of_reads(loops, joined, spans[joined], limit)
     else:
         level, chunk = _level_in_read(loops, spans, limit)
-    if len(loops) - level > MAX_NUMPY_DIMS:
-        level, chunk = len(loops) - MAX_NUMPY_DIMS, 1
     packed = max(0, joined - level)
     span = spans[joined] if packed else spans[level + 1]
     return Staged(loops[:level], loops[level], loops[level + 1 :], chunk, packed, span)
@@ -99,7 +106,7 @@ def _level_in_read(loops: tuple[Loop, ...], spans: tuple[int, ...], limit: int) 
     return level, (limit - spans[level + 1]) // loops[level].source + 1
 
 
-def _joined(loops: tuple[Loop, ...], spans: tuple[int, ...], width: int) -> int:
+def joined_from(loops: tuple[Loop, ...], spans: tuple[int, ...], width: int) -> int:
     """Give the outermost loop from which on all gaps are short enough to be read along."""
     level = len(loops)
     while level and (loops[level - 1].source - spans[level]) * width < JOIN_GAP:

@@ -79,14 +79,11 @@ def groups(old: Shape, new: Shape) -> tuple[Group, ...]:
 def row_major(shape: Shape) -> tuple[Axis, ...]:
     """Give the axes of a whole tensor that lies in row-major order."""
     return tuple(
-        Axis(0, () if size == 1 else (Factor(size, 1, prod(shape[dim + 1 :])),))
-        for dim, size in enumerate(shape)
+        Axis(0, () if size == 1 else (Factor(size, 1, prod(shape[dim + 1 :])),)) for dim, size in enumerate(shape)
     )
 
 
-def _reshaped(
-    axes: tuple[Axis, ...], old: Shape, plan: tuple[Group, ...]
-) -> Iterator[tuple[int, tuple[Axis, ...]]]:
+def _reshaped(axes: tuple[Axis, ...], old: Shape, plan: tuple[Group, ...]) -> Iterator[tuple[int, tuple[Axis, ...]]]:
     if not plan:
         yield 0, ()
         return

@@ -110,9 +110,7 @@ def _in_units(window: Window, elements: int, view: View) -> Window:
         )
     loops = [Loop(n, target // elements, source // elements) for n, target, source in outer]
     last = Loop(inner.times // elements, 1, 1)
-    return Window(
-        window.slot, window.target // elements, window.source // elements, _fused(_real((*loops, last)))
-    )
+    return Window(window.slot, window.target // elements, window.source // elements, _fused(_real((*loops, last))))
 
 
 def _real(loops: Iterable[Loop]) -> Iterator[Loop]:
