@@ -169,11 +169,9 @@ def test_an_edit_is_seen_only_by_the_editable_install(
 ) -> None:
     new = source_tree / "rules" / "seen_at_once.py"
     new.write_text("", encoding="utf-8")
-    probe = (
-        "from importlib.util import find_spec; print(find_spec('weightloom.rules.seen_at_once') is not None)"
-    )
+    probe = "from importlib.util import find_spec; print(find_spec('weightloom.rules.seen_at_once') is not None)"
     try:
         seen = run(python, "-c", probe, folder=tmp_path).strip()
     finally:
         new.unlink()
-    assert seen == str("editable" in request.node.name)
+    assert seen == str(request.node.callspec.params["python"] == "editable")
