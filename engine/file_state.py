@@ -16,7 +16,7 @@ _PIECE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """`size` in bytes, `modified` in nanoseconds since 1970, `head` the sha256 of the header and its length."""
+    """`size` in bytes, `modified` in nanoseconds since 1970, `head` the header's sha256."""
 
     size: int
     modified: int

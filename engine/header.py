@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from weightloom.engine.errors import CheckpointError
@@ -28,8 +28,8 @@ METADATA = "__metadata__"
 class Header:
     """A checked header. `raw` is its JSON verbatim, padding included; `entries` are in the header's order."""
 
-    raw: bytes
-    entries: tuple[HeaderEntry, ...]
+    raw: bytes = field(repr=False)
+    entries: tuple[HeaderEntry, ...] = field(repr=False)
     metadata: Mapping[str, str] | None
 
     @property
@@ -67,14 +67,12 @@ def build_header(entries: Sequence[tuple[str, TensorSpec]], metadata: Mapping[st
     Raises CheckpointError, naming the tensor, for a name that is taken or cannot be one, an open or unknown
     dtype, a sub-byte shape that does not fill bytes, and a header of more than 100 MB.
     """
-    fields: dict[str, object] = {} if metadata is None else {METADATA: dict(metadata)}
+    fields: dict[str, object] = {} if metadata is None else {METADATA: dict(_metadata(dict(metadata), _NEW) or {})}
     end = 0
     for name, spec in entries:
         if name in fields or name == METADATA:
-            raise entry_error(
-                _NEW, name, "name", "a name that is taken", "names that differ", "rename one of them"
-            )
-        start, end = end, end + tensor_length(name, spec.dtype or "none", spec.shape, _NEW)
+            raise entry_error(_NEW, name, "name", "a name that is taken", "names that differ", "rename one of them")
+        start, end = end, end + tensor_length(name, spec.dtype, spec.shape, _NEW)
         fields[name] = {"dtype": spec.dtype, "shape": spec.shape, "data_offsets": (start, end)}
     raw = _encoded(fields)
     return raw + b" " * (-len(raw) % 8)

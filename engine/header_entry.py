@@ -48,40 +48,32 @@ def read_entry(name: str, fields: object, data_length: int, file: str) -> Header
     return HeaderEntry(name, dtype, sizes, start, end)
 
 
-def tensor_length(name: str, dtype: str, shape: tuple[object, ...], file: str) -> int:
+def tensor_length(name: str, dtype: str | None, shape: tuple[object, ...], file: str) -> int:
     """Give the bytes that a tensor takes.
 
     Raises CheckpointError for an unknown dtype, sizes that are not integers from 0, 2**63 bits or more in all
     (sizes of zero left out), and a row of a sub-byte dtype that does not end at a byte's end.
     """
-    known = DTYPES.get(dtype)
+    known = DTYPES.get(dtype) if dtype is not None else None
     if known is None:
-        raise entry_error(
-            file, name, "dtype", f"the unknown dtype {shown(dtype)}", f"one of {', '.join(DTYPES)}"
-        )
+        raise entry_error(file, name, "dtype", f"the unknown dtype {shown(dtype)}", f"one of {', '.join(DTYPES)}")
     bits, total = known.bits, known.bits
     empty = False
     for size in shape:
         if type(size) is not int or size < 0:
-            raise entry_error(
-                file, name, "shape", f"the size {shown(size)} in its shape", "an integer from 0 up"
-            )
+            raise entry_error(file, name, "shape", f"the size {shown(size)} in its shape", "an integer from 0 up")
         if size:
             total *= size
             if total >= _LIMIT:
-                raise entry_error(
-                    file, name, "shape", f"the shape {shown(shape)}", "less than 2**63 bits in all"
-                )
+                raise entry_error(file, name, "shape", f"the shape {shown(shape)}", "less than 2**63 bits in all")
         else:
             empty = True
     if bits % 8:
-        _check_rows(name, dtype, bits, shape, file)
+        _check_rows(name, known.name, bits, shape, file)
     return 0 if empty else total // 8
 
 
-def entry_error(
-    file: str, name: str, field: str, seen: str, expected: str, hint: str = _DAMAGED
-) -> CheckpointError:
+def entry_error(file: str, name: str, field: str, seen: str, expected: str, hint: str = _DAMAGED) -> CheckpointError:
     """Give the error for one field of one tensor."""
     return CheckpointError(
         f"tensor {shown(name)} has {seen}", expected=expected, hint=hint, file=file, tensor=name, field=field

@@ -33,11 +33,7 @@ def _overlap(last: HeaderEntry | None, entry: HeaderEntry, file: str) -> Checkpo
 
 
 def _hole(last: HeaderEntry | None, entry: HeaderEntry, end: int, file: str) -> CheckpointError:
-    place = (
-        f"tensors {shown(last.name)} and {shown(entry.name)}"
-        if last
-        else f"the first tensor {shown(entry.name)}"
-    )
+    place = f"tensors {shown(last.name)} and {shown(entry.name)}" if last else f"the first tensor {shown(entry.name)}"
     word = "between" if last else "before"
     return _error(f"{entry.start - end} bytes {word} {place} belong to no tensor", entry.name, file)
 
