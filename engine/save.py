@@ -69,6 +69,24 @@ def convert(
     return write(layout, origin, directory, overwrite, progress, side_files or {}, files, plan.checkpoint)
 
 
+def copy_checkpoint(
+    checkpoint: Checkpoint,
+    directory: Path,
+    *,
+    max_shard_bytes: int | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    side_files: SideFiles | None = None,
+    files: Files = FILES,
+) -> list[Path]:
+    """Write a checkpoint's own tensors again, byte for byte: in its own shards, or in new ones of a given size."""
+    checkpoint.check_unchanged()
+    as_it_is = Plan(sources={}, params=checkpoint.tensors, groups=(), checkpoint=checkpoint)
+    layout = plan_shards(as_it_is, checkpoint, max_shard_bytes)
+    origin = CheckpointOrigin(checkpoint)
+    return write(layout, origin, directory, overwrite, progress, side_files or {}, files, checkpoint)
+
+
 def plan_targets(plan: Plan) -> Plan:
     """Give the plan with the targets that it writes in natural order."""
     from dataclasses import replace
