@@ -11,15 +11,25 @@ from dataclasses import dataclass
 from math import prod
 
 from weightloom.engine.errors import PlanError
+from weightloom.engine.limits import Budget, Limits
 from weightloom.engine.runs import offsets, runs
-from weightloom.engine.schedule import Direct, Staged, limit_of, schedule
+from weightloom.engine.schedule import Direct, Staged, schedule
 from weightloom.engine.sweeps import Sweep, clipped, sweeps
 from weightloom.engine.view import View
 from weightloom.engine.windows import Loop, Window, byte_windows, unit_of
 
-__all__ = ["SCRATCH_BYTES", "Reader", "check_bytes", "gather", "runs", "scratch_needed"]
+__all__ = [
+    "SCRATCH_BYTES",
+    "Reader",
+    "check_bytes",
+    "gather",
+    "gather_within",
+    "runs",
+    "scratch_needed",
+    "scratch_within",
+]
 
-SCRATCH_BYTES = 8 << 20
+SCRATCH_BYTES = Limits().scratch
 
 Reader = Callable[[int, int, memoryview], None]
 """`read(slot, offset, buffer)` fills `buffer` with the bytes from `offset` on of the slot's tensor data."""
@@ -33,8 +43,14 @@ def check_bytes(view: View) -> None:
 
 def scratch_needed(view: View, scratch_bytes: int = SCRATCH_BYTES) -> int:
     """Give the scratch bytes that `gather` takes for a view with the same limit; 0 if none."""
+    return scratch_within(view, Limits(scratch_bytes))
+
+
+def scratch_within(view: View, limits: Limits) -> int:
+    """Give the scratch bytes that `gather_within` takes for a view; 0 if none."""
     width = unit_of(view.dtype).nbytes
-    return _scratch(tuple(sweeps(byte_windows(view), width, scratch_bytes)), width, scratch_bytes)
+    budget = limits.budget(width)
+    return width * max((_units(part, budget) for part in sweeps(byte_windows(view), budget)), default=0)
 
 
 def gather(view: View, read: Reader, out: memoryview, *, scratch_bytes: int = SCRATCH_BYTES) -> None:
@@ -44,16 +60,22 @@ def gather(view: View, read: Reader, out: memoryview, *, scratch_bytes: int = SC
     one element. `read` is never asked for nothing; what it raises passes through. PlanError, before anything
     is read, if `out` has another size or a sub-byte piece begins inside a byte.
     """
+    gather_within(view, read, out, Limits(scratch_bytes))
+
+
+def gather_within(view: View, read: Reader, out: memoryview, limits: Limits) -> None:
+    """Do what `gather` does, within other limits."""
     width = unit_of(view.dtype).nbytes
-    parts = tuple(sweeps(byte_windows(view), width, scratch_bytes))
+    budget = limits.budget(width)
+    parts = tuple(sweeps(byte_windows(view), budget))
     if out.nbytes != view.nbytes or out.readonly:
         raise PlanError(f"a buffer of {out.nbytes} bytes", expected=f"{view.nbytes} that can be written")
     if not parts:
         return
-    scratch = memoryview(bytearray(_scratch(parts, width, scratch_bytes)))
-    job = _Job(read, out.cast("B"), scratch, width)
+    scratch = memoryview(bytearray(width * max(_units(part, budget) for part in parts)))
+    job = _Job(read, out.cast("B"), scratch, width, budget)
     for part in parts:
-        _read_part(job, part, scratch_bytes)
+        _read_part(job, part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,33 +86,31 @@ class _Job:
     out: memoryview
     scratch: memoryview
     width: int
+    budget: Budget
 
 
-def _scratch(parts: tuple[Window | Sweep, ...], width: int, scratch_bytes: int) -> int:
-    return width * max((_part_scratch(part, width, scratch_bytes) for part in parts), default=0)
-
-
-def _part_scratch(part: Window | Sweep, width: int, scratch_bytes: int) -> int:
+def _units(part: Window | Sweep, budget: Budget) -> int:
+    """Give the scratch, in units, that reading a part takes."""
     if isinstance(part, Sweep):
-        return part.scratch(limit_of(width, scratch_bytes))
-    plan = schedule(part.loops, width, scratch_bytes)
+        return part.scratch(budget)
+    plan = schedule(part.loops, budget)
     return plan.units(plan.chunk) if isinstance(plan, Staged) else 0
 
 
-def _read_part(job: _Job, part: Window | Sweep, scratch_bytes: int) -> None:
+def _read_part(job: _Job, part: Window | Sweep) -> None:
     if isinstance(part, Sweep):
-        _read_sweep(job, part, limit_of(job.width, scratch_bytes))
+        _read_sweep(job, part)
         return
-    plan = schedule(part.loops, job.width, scratch_bytes)
+    plan = schedule(part.loops, job.budget)
     if isinstance(plan, Direct):
         _read_direct(job, part, plan)
     else:
         _read_staged(job, part, plan)
 
 
-def _read_sweep(job: _Job, sweep: Sweep, limit: int) -> None:
+def _read_sweep(job: _Job, sweep: Sweep) -> None:
     slot = sweep.windows[0].slot
-    for start, stop in sweep.reads(job.width, limit):
+    for start, stop in sweep.reads(job.budget):
         job.read(slot, start * job.width, job.scratch[: (stop - start) * job.width])
         for window in sweep.windows:
             for part in clipped(window, start, stop):

@@ -47,7 +47,7 @@ def _stretches(window: Window) -> Iterator[Stretch]:
         yield window.source + source, window.source + source + run
 
 
-def joined(stretches: Iterable[Stretch], gap: float) -> Iterator[Stretch]:
+def joined(stretches: Iterable[Stretch], gap: int) -> Iterator[Stretch]:
     """Make one of neighbouring stretches, given ascending, that lie less than `gap` apart."""
     last: Stretch | None = None
     for start, stop in stretches:

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
+from weightloom.engine.limits import Budget
 from weightloom.engine.windows import Loop
-
-JOIN_GAP = 64 << 10
-DIRECT_RUN = 16 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +43,10 @@ class Staged:
 
 
 @lru_cache(maxsize=4096)
-def schedule(loops: tuple[Loop, ...], width: int, scratch_bytes: int) -> Direct | Staged:
-    """Choose how to read a window's loops, of units of `width` bytes, within `scratch_bytes` of scratch.
-
-    Scratch is never less than one unit, whatever the limit.
-    """
+def schedule(loops: tuple[Loop, ...], budget: Budget) -> Direct | Staged:
+    """Choose how to read a window's loops within a budget counted in the window's units."""
     ordered = by_source(loops)
-    return _direct(ordered, width) or _staged(ordered, width, limit_of(width, scratch_bytes))
-
-
-def limit_of(width: int, scratch_bytes: int) -> int:
-    """Give how many units fit into scratch: at least one."""
-    return max(1, scratch_bytes // width)
+    return _direct(ordered, budget) or _staged(ordered, budget)
 
 
 def by_source(loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
@@ -72,20 +62,20 @@ def spans_of(loops: tuple[Loop, ...]) -> tuple[int, ...]:
     return tuple(reversed(spans))
 
 
-def _direct(loops: tuple[Loop, ...], width: int) -> Direct | None:
+def _direct(loops: tuple[Loop, ...], budget: Budget) -> Direct | None:
     inner = loops[-1] if loops and loops[-1][1:] == (1, 1) else None
     outer, run = (loops[:-1], inner.times) if inner else (loops, 1)
-    gap = outer[-1].source - run if outer else JOIN_GAP
-    return Direct(outer, run) if run * width >= DIRECT_RUN or gap * width >= JOIN_GAP or not outer else None
+    alone = not outer or outer[-1].source - run >= budget.gap
+    return Direct(outer, run) if alone or run >= budget.run else None
 
 
-def _staged(loops: tuple[Loop, ...], width: int, limit: int) -> Staged:
+def _staged(loops: tuple[Loop, ...], budget: Budget) -> Staged:
     spans = spans_of(loops)
-    joined = joined_from(loops, spans, width)
-    if spans[joined] <= limit:
-        level, chunk = _level_of_reads(loops, joined, spans[joined], limit)
+    joined = joined_from(loops, spans, budget.gap)
+    if spans[joined] <= budget.scratch:
+        level, chunk = _level_of_reads(loops, joined, spans[joined], budget.scratch)
     else:
-        level, chunk = _level_in_read(loops, spans, limit)
+        level, chunk = _level_in_read(loops, spans, budget.scratch)
     packed = max(0, joined - level)
     span = spans[joined] if packed else spans[level + 1]
     return Staged(loops[:level], loops[level], loops[level + 1 :], chunk, packed, span)
@@ -106,9 +96,9 @@ def _level_in_read(loops: tuple[Loop, ...], spans: tuple[int, ...], limit: int) 
     return level, (limit - spans[level + 1]) // loops[level].source + 1
 
 
-def joined_from(loops: tuple[Loop, ...], spans: tuple[int, ...], width: int) -> int:
-    """Give the outermost loop from which on all gaps are short enough to be read along."""
+def joined_from(loops: tuple[Loop, ...], spans: tuple[int, ...], gap: int) -> int:
+    """Give the outermost loop from which on all steps lie less than `gap` apart."""
     level = len(loops)
-    while level and (loops[level - 1].source - spans[level]) * width < JOIN_GAP:
+    while level and loops[level - 1].source - spans[level] < gap:
         level -= 1
     return level

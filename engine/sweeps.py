@@ -8,8 +8,9 @@ from heapq import merge
 from itertools import groupby
 
 from weightloom.engine.axis import Axis, Factor, clip
+from weightloom.engine.limits import Budget
 from weightloom.engine.runs import Stretch, joined, offsets
-from weightloom.engine.schedule import JOIN_GAP, Staged, by_source, joined_from, schedule, spans_of
+from weightloom.engine.schedule import Staged, by_source, joined_from, schedule, spans_of
 from weightloom.engine.windows import Loop, Window
 
 
@@ -21,24 +22,24 @@ class Sweep:
     start: int
     stop: int
 
-    def scratch(self, limit: int) -> int:
-        """Give the most units that one read takes, with at most `limit` a read."""
-        return min(limit, self.stop - self.start)
+    def scratch(self, budget: Budget) -> int:
+        """Give the most units that one read takes."""
+        return min(budget.scratch, self.stop - self.start)
 
-    def reads(self, width: int, limit: int) -> Iterator[Stretch]:
-        """Give the stretches to read; gaps shorter than 64 KiB lie inside, longer ones between."""
-        found = merge(*(_stretches(window, width) for window in self.windows))
-        for start, stop in joined(found, JOIN_GAP / width):
-            for at in range(start, stop, limit):
-                yield at, min(stop, at + limit)
+    def reads(self, budget: Budget) -> Iterator[Stretch]:
+        """Give the stretches to read, ascending: short gaps lie inside, longer ones between."""
+        found = merge(*(_stretches(window, budget.gap) for window in self.windows))
+        for start, stop in joined(found, budget.gap):
+            for at in range(start, stop, budget.scratch):
+                yield at, min(stop, at + budget.scratch)
 
 
-def sweeps(windows: Iterable[Window], width: int, scratch_bytes: int) -> Iterator[Window | Sweep]:
+def sweeps(windows: Iterable[Window], budget: Budget) -> Iterator[Window | Sweep]:
     """Give windows that are read on their own as they are, others in sweeps; ascending by source."""
     ordered = sorted(windows, key=lambda window: (window.slot, window.source))
     for _, found in groupby(ordered, key=lambda window: window.slot):
         for cluster in _clusters(found):
-            plans = (schedule(window.loops, width, scratch_bytes) for window in cluster)
+            plans = (schedule(window.loops, budget) for window in cluster)
             if len(cluster) > 1 and any(isinstance(plan, Staged) for plan in plans):
                 yield Sweep(tuple(cluster), cluster[0].source, max(_stop(window) for window in cluster))
             else:
@@ -71,11 +72,11 @@ def _clusters(windows: Iterable[Window]) -> Iterator[list[Window]]:
         yield cluster
 
 
-def _stretches(window: Window, width: int) -> Iterator[Stretch]:
-    """Give a window's source stretches, ascending; gaps shorter than 64 KiB lie inside."""
+def _stretches(window: Window, gap: int) -> Iterator[Stretch]:
+    """Give a window's source stretches, ascending; gaps shorter than `gap` lie inside."""
     loops = by_source(window.loops)
     spans = spans_of(loops)
-    level = joined_from(loops, spans, width)
+    level = joined_from(loops, spans, gap)
     for _, source in offsets(loops[:level]):
         start = window.source + source
         yield start, start + spans[level]

@@ -11,7 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from weightloom.engine.algebra import NumpyAlgebra
 from weightloom.engine.errors import PlanError
-from weightloom.engine.gather import check_bytes, gather, runs, scratch_needed
+from weightloom.engine.gather import check_bytes, gather, gather_within, runs, scratch_needed, scratch_within
+from weightloom.engine.limits import Limits
 from weightloom.engine.moves import Cut, Join, Permute, Reorder, Reshape
 from weightloom.engine.program import Program
 from weightloom.engine.spec import TensorSpec
@@ -20,7 +21,12 @@ from weightloom.engine.view import View
 from tests.strategies import elements_of, move_programs, packed_bytes
 
 GAP = 64 << 10
-SCRATCH = st.sampled_from((0, 1, 5, 16, 64, 8 << 20))
+LIMITS = st.builds(
+    Limits,
+    scratch=st.sampled_from((0, 1, 5, 16, 64, 8 << 20)),
+    gap=st.sampled_from((0, 1, 3, 8, 20, GAP)),
+    run=st.sampled_from((0, 4, 16, 16 << 10)),
+)
 
 
 class Source:
@@ -49,18 +55,19 @@ def source_of(program: Program) -> Source:
     return Source([packed_bytes(elements_of(s, at), s.dtype or "") for at, s in enumerate(specs)])
 
 
-def gathered(view: View, source: Source, scratch_bytes: int = 8 << 20) -> bytes:
+def gathered(view: View, source: Source, limits: Limits | None = None) -> bytes:
     """Gather, and check what holds for every gather: scratch as predicted, reads within the allowance."""
+    limits = limits or Limits()
     out = bytearray(view.nbytes)
-    gather(view, source, memoryview(out), scratch_bytes=scratch_bytes)
+    gather_within(view, source, memoryview(out), limits)
     scratch = sum(size for owner, size in source.buffers.items() if owner != id(out))
-    assert scratch <= scratch_needed(view, scratch_bytes) <= max(scratch_bytes, 8)
-    check_reads(view, source)
+    assert scratch <= scratch_within(view, limits) <= max(limits.scratch, 8)
+    check_reads(view, source, limits.gap)
     return bytes(out)
 
 
-def check_reads(view: View, source: Source) -> None:
-    """Every needed byte is read, nothing is read twice, and only gaps under 64 KiB are read along."""
+def check_reads(view: View, source: Source, gap: int) -> None:
+    """Every needed byte is read, nothing is read twice, and only gaps below `gap` are read along."""
     for slot, data in enumerate(source.data):
         times = np.zeros(len(data), np.uint8)
         for at, offset, length in source.reads:
@@ -70,7 +77,7 @@ def check_reads(view: View, source: Source) -> None:
         end = None
         for at, offset, length in runs(view):
             if at == slot:
-                near = end is not None and offset - end < GAP
+                near = end is not None and offset - end < gap
                 allowed[end if near else offset : offset + length] = 1
                 assert (times[offset : offset + length] == 1).all()
                 end = offset + length
@@ -85,13 +92,13 @@ def whole_bytes(view: View) -> bool:
     return True
 
 
-@given(move_programs(), SCRATCH)
-def test_gather_gives_the_bytes_that_the_arrays_have(program: Program, scratch_bytes: int) -> None:
+@given(move_programs(), LIMITS)
+def test_gather_gives_the_bytes_that_the_arrays_have(program: Program, limits: Limits) -> None:
     arrays = tuple(elements_of(spec, at) for at, spec in enumerate(program.in_specs))
     made = program.apply(arrays, NumpyAlgebra())
     for view, array in zip(program.views(), made, strict=True):
         if whole_bytes(view):
-            assert gathered(view, source_of(program), scratch_bytes) == packed_bytes(array, view.dtype or "")
+            assert gathered(view, source_of(program), limits) == packed_bytes(array, view.dtype or "")
         else:
             assert view.dtype in ("F4", "F6_E2M3")
 
@@ -108,8 +115,8 @@ def boxes(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[tuple[int, int], ...
     return tuple((min(pair), max(pair)) for pair in pairs)
 
 
-@given(move_programs(), st.data())
-def test_a_shard_reads_the_same_as_cutting_the_whole(program: Program, data: st.DataObject) -> None:
+@given(move_programs(), LIMITS, st.data())
+def test_a_shard_reads_the_same_as_cutting_the_whole(program: Program, limits: Limits, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(program.out_specs) - 1))
     view = program.views()[at]
     box = data.draw(boxes(view.shape))
@@ -119,11 +126,11 @@ def test_a_shard_reads_the_same_as_cutting_the_whole(program: Program, data: st.
     assume(whole_bytes(shard))
     arrays = tuple(elements_of(spec, at) for at, spec in enumerate(program.in_specs))
     cut = program.apply(arrays, NumpyAlgebra())[at][tuple(slice(*pair) for pair in box)]
-    assert gathered(shard, source_of(program)) == packed_bytes(cut, view.dtype or "")
+    assert gathered(shard, source_of(program), limits) == packed_bytes(cut, view.dtype or "")
 
 
-@given(move_programs(), st.data())
-def test_a_packed_shard_is_a_cut_of_each_part(program: Program, data: st.DataObject) -> None:
+@given(move_programs(), LIMITS, st.data())
+def test_a_packed_shard_is_a_cut_of_each_part(program: Program, limits: Limits, data: st.DataObject) -> None:
     """Rank `rank` of 2 of a dim that holds two halves: half of each, joined."""
     found = [
         (at, dim)
@@ -142,7 +149,7 @@ def test_a_packed_shard_is_a_cut_of_each_part(program: Program, data: st.DataObj
     arrays = tuple(elements_of(spec, at) for at, spec in enumerate(program.in_specs))
     rows = np.concatenate([np.arange(start, start + quarter) for start in starts])
     cut = program.apply(arrays, NumpyAlgebra())[at].take(rows, axis=dim)
-    assert gathered(shard, source_of(program)) == packed_bytes(cut, view.dtype or "")
+    assert gathered(shard, source_of(program), limits) == packed_bytes(cut, view.dtype or "")
 
 
 @given(move_programs())
@@ -193,7 +200,7 @@ def test_scattered_runs_far_apart_share_one_block() -> None:
 def test_a_transpose_is_read_once_in_blocks(scratch_bytes: int) -> None:
     program = Program((TensorSpec("F32", (96, 50)),), (Permute(0, (1, 0)),))
     source, (view,) = source_of(program), program.views()
-    assert gathered(view, source, scratch_bytes) == elements_of(program.in_specs[0], 0).T.tobytes()
+    assert gathered(view, source, Limits(scratch_bytes)) == elements_of(program.in_specs[0], 0).T.tobytes()
     assert source.total == view.nbytes
 
 
