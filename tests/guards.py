@@ -3,7 +3,7 @@
 import ast
 import subprocess
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,19 +34,31 @@ def module_name(file: Path) -> str:
 
 
 def imported_names(text: str) -> Iterator[str]:
-    """Yield what a text imports, at any depth; `import a.b` and `from a import b` both give a.b."""
-    for node in ast.walk(ast.parse(text)):
-        yield from _names_of(node)
+    """Yield all that a text imports, at any depth; `import a.b` and `from a import b` both give a.b."""
+    return _imports(text, enters=lambda node: True)
+
+
+def imported_when_run(text: str) -> Iterator[str]:
+    """Yield what can be imported when the program runs: all but what only type checkers read."""
+    return _imports(text, enters=lambda node: not _is_for_type_checkers(node))
 
 
 def imported_at_start(text: str) -> Iterator[str]:
-    """Yield the imports that run with the text: none in a function, none that only type checkers read."""
-    waiting: list[ast.AST] = list(ast.parse(text).body)
+    """Yield what is imported together with the text: no function's imports, none for type checkers."""
+    return _imports(text, enters=lambda node: not (_is_function(node) or _is_for_type_checkers(node)))
+
+
+def _imports(text: str, enters: Callable[[ast.AST], bool]) -> Iterator[str]:
+    waiting: list[ast.AST] = [ast.parse(text)]
     while waiting:
         node = waiting.pop()
         yield from _names_of(node)
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _is_for_type_checkers(node):
+        if enters(node):
             waiting.extend(ast.iter_child_nodes(node))
+
+
+def _is_function(node: ast.AST) -> bool:
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
 
 
 def _names_of(node: ast.AST) -> Iterator[str]:
