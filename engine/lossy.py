@@ -15,7 +15,7 @@ def lossy_records(groups: Iterable[Group]) -> Iterator[Lossy]:
     found: dict[tuple[str, str], list[str]] = {}
     known: dict[int, str | None] = {}
     for group in groups:
-        if group.rule is None and group.program.is_identity:
+        if group.rule is None and not group.program.moves:
             continue
         reason = _declared(group)
         if reason is None:
