@@ -10,6 +10,7 @@ from tests.guards import (
     LAYERS,
     imported_at_start,
     imported_names,
+    imported_when_run,
     module_name,
     package_sources,
     project,
