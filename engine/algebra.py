@@ -21,15 +21,19 @@ class Algebra(Protocol[T]):
 
     def reshape(self, x: T, shape: Shape) -> T:
         """Give the elements of `x`, in row-major order, under another shape."""
+        ...
 
     def permute(self, x: T, axes: Shape) -> T:
         """Put dim `axes[i]` of `x` in place i."""
+        ...
 
     def cut(self, x: T, dim: int, start: int, stop: int) -> T:
         """Give rows [start, stop) of one dim."""
+        ...
 
     def join(self, xs: Sequence[T], dim: int) -> T:
         """Lay `xs` one behind the other along one dim."""
+        ...
 
 
 class ViewAlgebra:

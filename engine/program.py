@@ -30,19 +30,24 @@ class ValueStep(Protocol):
     @property
     def at(self) -> int:
         """The first slot that it takes."""
+        ...
 
     @property
     def arity(self) -> int:
         """How many slots it takes."""
+        ...
 
     def infer(self, specs: Specs) -> Specs:
         """Give the specs of its results from those of the slots it takes; PlanError if they do not fit."""
+        ...
 
     def apply(self, arrays: tuple[mx.array, ...]) -> tuple[mx.array, ...]:
         """Compute its results from the arrays it takes."""
+        ...
 
     def inverse(self) -> ValueStep:
         """Give the step back; NotInvertible if there is no exact one."""
+        ...
 
 
 Step = Move | ValueStep

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from math import prod
+from operator import mul
 
 from weightloom.engine.axis import Axis, Factor, Factors, clip, fused, merge, split
 
@@ -78,9 +80,15 @@ def groups(old: Shape, new: Shape) -> tuple[Group, ...]:
 @lru_cache(maxsize=4096)
 def row_major(shape: Shape) -> tuple[Axis, ...]:
     """Give the axes of a whole tensor that lies in row-major order."""
-    return tuple(
-        Axis(0, () if size == 1 else (Factor(size, 1, prod(shape[dim + 1 :])),)) for dim, size in enumerate(shape)
-    )
+    pairs = zip(shape, row_strides(shape), strict=True)
+    return tuple(Axis(0, fused((Factor(size, 1, stride),))) for size, stride in pairs)
+
+
+@lru_cache(maxsize=4096)
+def row_strides(shape: Shape) -> Shape:
+    """Give how many elements one step of each dim is, in row-major order."""
+    inner_first = accumulate(reversed(shape[1:]), mul, initial=1)
+    return tuple(reversed(tuple(inner_first)))[: len(shape)]
 
 
 def _reshaped(axes: tuple[Axis, ...], old: Shape, plan: tuple[Group, ...]) -> Iterator[tuple[int, tuple[Axis, ...]]]:

@@ -12,6 +12,7 @@ from weightloom.engine.spec import TensorSpec
 from weightloom.engine.tiles import Shape, Tile, fuse, row_major
 
 MAX_TILES = 1 << 18
+MAX_DIMS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,8 @@ class View:
                 f"shape {list(self.shape)} does not reshape to {list(shape)}",
                 expected=f"{prod(self.shape)} elements, not {prod(shape)}",
             )
+        if max(len(shape), len(self.shape)) > MAX_DIMS:
+            raise PlanError(f"a reshape of {len(self.shape)} dims to {len(shape)}", expected=f"up to {MAX_DIMS}")
         tiles = (part for tile in self.tiles for part in tile.reshape(self.shape, shape))
         return View(self.dtype, shape, _bounded(tiles))
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from math import gcd, prod
+from math import gcd
 from typing import NamedTuple
 
 from weightloom.engine.dtypes import DTYPES
 from weightloom.engine.errors import PlanError
-from weightloom.engine.tiles import Shape, Tile
+from weightloom.engine.tiles import Shape, Tile, row_strides
 from weightloom.engine.view import View
 
 
@@ -60,7 +60,7 @@ def unit_of(dtype: str | None) -> Unit:
 
 def windows(view: View) -> Iterator[Window]:
     """Give a view's tiles as strided copies, counted in elements."""
-    strides = _row_strides(view.shape)
+    strides = row_strides(view.shape)
     for tile in view.tiles:
         start = sum(axis.start * stride for axis, stride in zip(tile.axes, strides, strict=True))
         yield Window(tile.slot, start, tile.offset, _fused(_loops(tile, strides)))
@@ -74,11 +74,6 @@ def byte_windows(view: View) -> Iterator[Window]:
     elements = unit_of(view.dtype).elements
     for window in windows(view):
         yield window if elements == 1 else _in_units(window, elements, view)
-
-
-@lru_cache(maxsize=4096)
-def _row_strides(shape: Shape) -> Shape:
-    return tuple(prod(shape[dim + 1 :]) for dim in range(len(shape)))
 
 
 def _loops(tile: Tile, strides: Shape) -> Iterator[Loop]:

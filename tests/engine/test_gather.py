@@ -25,7 +25,7 @@ LIMITS = st.builds(
     Limits,
     scratch=st.sampled_from((0, 1, 5, 16, 64, 8 << 20)),
     gap=st.sampled_from((0, 1, 3, 8, 20, GAP)),
-    run=st.sampled_from((0, 4, 16, 16 << 10)),
+    run=st.sampled_from((0, 4, 16, 4 << 10)),
 )
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from weightloom.engine.axis import Axis, Factor, clip, split
 from weightloom.engine.errors import PlanError
 from weightloom.engine.spec import TensorSpec
-from weightloom.engine.view import MAX_TILES, View
+from weightloom.engine.view import MAX_DIMS, MAX_TILES, View
 
 
 def positions(axis: Axis) -> dict[int, int]:
@@ -117,3 +117,15 @@ def test_too_many_tiles_are_refused() -> None:
     split_apart = View.join([rows((3, wide), 0).permute((1, 0)), rows((1, 3), 1)], 0)
     with pytest.raises(PlanError, match="more than"):
         split_apart.reshape((3, wide + 1))
+
+
+def test_a_tensor_of_many_dims_passes_but_does_not_reshape() -> None:
+    deep = rows((1,) * 2000)
+    assert deep.cut(7, 0, 1) == deep
+    with pytest.raises(PlanError, match="2000 dims"):
+        deep.reshape((1,))
+
+
+def test_dims_up_to_the_limit_are_followed() -> None:
+    deep = (2,) * 12 + (1,) * (MAX_DIMS - 12)
+    assert rows(deep).permute(tuple(reversed(range(MAX_DIMS)))).reshape((64, 64)).reshape(deep).shape == deep
