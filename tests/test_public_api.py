@@ -5,8 +5,8 @@ import importlib.util
 import inspect
 
 import pytest
-import weightloom
 
+import weightloom
 from tests.guards import LAYERS
 
 PROMISED = {

@@ -16,9 +16,7 @@ MACHINE_PATH = re.compile(r"(?<![\w.\-/~}\])*])/(?:" + "work|" + "tmp|" + "root"
 
 
 def test_no_shipped_file_is_too_long() -> None:
-    lengths = {
-        f.relative_to(ROOT).as_posix(): f.read_text(encoding="utf-8").count("\n") for f in package_sources()
-    }
+    lengths = {f.relative_to(ROOT).as_posix(): f.read_text(encoding="utf-8").count("\n") for f in package_sources()}
     assert not {name: lines for name, lines in lengths.items() if lines > MAX_FILE_LINES}
 
 
@@ -48,9 +46,7 @@ def test_no_tracked_file_names_a_registry_host_or_a_machine_path() -> None:
     assert not {name: words for name, words in found.items() if words}
 
 
-@pytest.mark.parametrize(
-    "text", ["see /" + "work/x", '"/' + 'tmp/y"', "https://" + REGISTRY_HOSTS[0], "cd /" + "tmp"]
-)
+@pytest.mark.parametrize("text", ["see /" + "work/x", '"/' + 'tmp/y"', "https://" + REGISTRY_HOSTS[0], "cd /" + "tmp"])
 def test_the_guard_sees_a_planted_mention(text: str) -> None:
     assert mentions(text)
 
