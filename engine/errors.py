@@ -5,6 +5,8 @@
     ├── RuleError           a rule or a rule file says something the engine cannot do
     ├── PlanError           rules, checkpoint and parameters do not fit each other
     │   └── NotInvertible   there is no way back, so a save is refused before anything is written
+    ├── PluginError         a plugin cannot be found, imported or used
+    ├── ConfigError         a model's config lacks a field, or has one that cannot be
     ├── StorageError        reading, writing, syncing or replacing files failed (disk full, permission, ...)
     ├── MissingExtra        an optional dependency is needed and not installed
     └── UsageError          the call itself is off: an unknown layout, a target that is not empty, ...
@@ -77,6 +79,14 @@ class PlanError(WeightloomError):
 
 class NotInvertible(PlanError):
     """There is no exact way back; nothing has been written."""
+
+
+class PluginError(WeightloomError):
+    """A plugin cannot be found, imported or used."""
+
+
+class ConfigError(WeightloomError):
+    """A model's config lacks a field, or has a value in it that cannot be."""
 
 
 class StorageError(WeightloomError):

@@ -1,1 +1,32 @@
-"""weightloom.plugins."""
+"""Architectures as plugins: what an author imports, lazily."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from weightloom.plugins.architecture import Architecture as Architecture
+    from weightloom.plugins.architecture import SubModel as SubModel
+    from weightloom.plugins.binding import bind as bind
+    from weightloom.plugins.binding import param_specs as param_specs
+    from weightloom.plugins.manager import PluginManager as PluginManager
+    from weightloom.plugins.specs import hookimpl as hookimpl
+
+_MODULE_OF = {
+    "Architecture": "architecture",
+    "PluginManager": "manager",
+    "SubModel": "architecture",
+    "bind": "binding",
+    "hookimpl": "specs",
+    "param_specs": "binding",
+}
+
+__all__ = sorted(_MODULE_OF)  # pyright: ignore[reportUnsupportedDunderAll]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Import a public name the first time it is asked for."""
+        if name in _MODULE_OF:
+            from importlib import import_module
+
+            return getattr(import_module(f"weightloom.plugins.{_MODULE_OF[name]}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

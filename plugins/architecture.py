@@ -1,0 +1,86 @@
+"""Architecture: all that weightloom needs to know of a model family, offered by a plugin as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from weightloom.engine import ModuleNode, RuleSet
+from weightloom.engine.errors import PluginError
+
+if TYPE_CHECKING:
+    import mlx.nn as nn
+
+Task = Literal["generate", "embed", "rerank", "detect", "audio"]
+
+
+@dataclass(frozen=True, slots=True)
+class SubModel:
+    """A sub-model below the root: its module path, class name, and the config field that has its own config.
+
+    `class_name` and `path` are those of the canonical model (Transformers 5); the rule lookup walks them.
+    """
+
+    path: str
+    class_name: str
+    config_field: str | None = None
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A model family: what selects it, how its config is read, its module, its rules, what it accepts.
+
+    `read_config` turns config.json's content into the family's own config value, or raises ConfigError naming
+    the field. `build` makes the module from it; its parameters' names are the canonical names, or `rules` lead
+    from there to them. `adapters` is the kinds of adapters it accepts, or the text that says why it accepts
+    none. `sharding` gives, for tensor parallelism, patterns on parameter names and how each is cut.
+    """
+
+    name: str
+    model_types: tuple[str, ...]
+    task: Task
+    read_config: Callable[[Mapping[str, Any]], Any]
+    build: Callable[[Any], nn.Module]
+    adapters: tuple[str, ...] | str
+    class_names: tuple[str, ...] = ()
+    sub_models: tuple[SubModel, ...] = ()
+    base_model_prefix: str = "model"
+    rules: RuleSet = field(default_factory=RuleSet)
+    sharding: Mapping[str, str] = field(default_factory=dict, hash=False)
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.name or not self.model_types:
+            raise PluginError(
+                f"architecture {self.name!r} with model types {self.model_types!r}",
+                expected="a name, and one model type at least",
+                field="model_types",
+            )
+        if not self.adapters:
+            raise PluginError(
+                f"architecture {self.name!r} does not say which adapters it accepts",
+                expected="a tuple of kinds, or the text of a refusal",
+                field="adapters",
+            )
+
+    def from_source(self, source: str) -> Architecture:
+        """Give the same architecture with the name of the distribution that offers it."""
+        return replace(self, source=source)
+
+    def nodes(self, config: Mapping[str, Any]) -> tuple[ModuleNode, ...]:
+        """Give the canonical model tree for a config: the root class that it names, and the sub-models."""
+        listed = config.get("architectures")
+        classes = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
+        root = next((name for name in classes if name in self.class_names), None)
+        root = root or next(iter(self.class_names), self.name)
+        nodes = [ModuleNode("", root, _model_type(config) or self.model_types[0])]
+        for sub in self.sub_models:
+            own = config.get(sub.config_field) if sub.config_field else config
+            nodes.append(ModuleNode(sub.path, sub.class_name, _model_type(own if isinstance(own, Mapping) else {})))
+        return tuple(nodes)
+
+
+def _model_type(config: Mapping[str, Any]) -> str | None:
+    found = config.get("model_type")
+    return found if isinstance(found, str) else None

@@ -1,0 +1,152 @@
+"""Finding plugins: entry points by model type, only what is needed imported, what is wrong reported.
+
+Entry-point group `weightloom.plugins`; the entry point's name is the model type that it serves, its value is
+`module` or `module:OBJECT`. One object may stand under many names. Our own architectures come in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from importlib.metadata import EntryPoint, entry_points
+
+import pluggy
+
+from weightloom.engine.errors import PluginError, WeightloomError
+from weightloom.plugins.architecture import Architecture
+from weightloom.plugins.specs import PROJECT, Specs
+
+GROUP = "weightloom.plugins"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """An entry point as it is installed: the model type, where it points, the distribution; not imported."""
+
+    model_type: str
+    value: str
+    distribution: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A plugin that could not be used, and why; the others go on working."""
+
+    offer: Offer
+    why: str
+
+
+@dataclass
+class PluginManager:
+    """What is installed, and what of it was imported so far. An instance holds its own pluggy manager."""
+
+    group: str = GROUP
+    problems: list[Problem] = field(default_factory=list)
+    _hooks: pluggy.PluginManager = field(init=False, repr=False)
+    _loaded: dict[str, object | None] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        self._hooks = pluggy.PluginManager(PROJECT)
+        self._hooks.add_hookspecs(Specs)
+
+    def register(self, plugin: object, name: str | None = None) -> None:
+        """Use a plugin object without an entry point; raises PluginError for a hook that does not exist."""
+        self._register(plugin, name or repr(plugin))
+
+    def offers(self) -> tuple[Offer, ...]:
+        """List all entry points, sorted by model type; imports none of them."""
+        found = {_offer(point) for point in entry_points(group=self.group)}
+        return tuple(sorted(found, key=lambda offer: (offer.model_type, offer.value)))
+
+    def model_types(self) -> tuple[str, ...]:
+        """List the model types that installed plugins serve."""
+        return tuple(sorted({offer.model_type for offer in self.offers()}))
+
+    def architectures(self, model_type: str) -> tuple[Architecture, ...]:
+        """Give every architecture that serves a model type; imports only the plugins that offer it."""
+        for point in entry_points(group=self.group, name=model_type):
+            self._load(point)
+        offered = [architecture for architecture in self._collected() if model_type in architecture.model_types]
+        return tuple(dict.fromkeys(offered))
+
+    def architecture(self, model_type: str, chosen: str | None = None) -> Architecture:
+        """Give the architecture for a model type, or the one with the name (or `source:name`) that was chosen.
+
+        Raises PluginError when there is none (naming the nearest, and plugins that failed), or several.
+        """
+        offered = self.architectures(model_type)
+        if chosen is not None:
+            offered = tuple(a for a in offered if chosen in (a.name, f"{a.source}:{a.name}", a.source))
+        if len(offered) == 1:
+            return offered[0]
+        raise self._clash(model_type, offered) if offered else self._unknown(model_type, chosen)
+
+    def _clash(self, model_type: str, offered: tuple[Architecture, ...]) -> PluginError:
+        names = ", ".join(f"{architecture.source}:{architecture.name}" for architecture in offered)
+        return PluginError(
+            f"model type {model_type!r} is offered by {len(offered)} plugins: {names}",
+            expected="one plugin for a model type",
+            hint=f"choose one with --architecture {offered[0].source}:{offered[0].name}, or uninstall the other",
+            field="model_type",
+        )
+
+    def _unknown(self, model_type: str, chosen: str | None) -> PluginError:
+        known = self.model_types()
+        failed = [p for p in self.problems if p.offer.model_type == model_type]
+        if failed:
+            return PluginError(
+                f"the plugin for model type {model_type!r} could not be used: {failed[0].why}",
+                expected=f"a plugin that imports ({failed[0].offer.value} of {failed[0].offer.distribution})",
+                hint="reinstall or update it",
+                field="model_type",
+            )
+        near = get_close_matches(model_type, known, n=3, cutoff=0.5)
+        guess = f"did you mean {' or '.join(near)}? " if near else ""
+        named = f" under the name {chosen!r}" if chosen else ""
+        return PluginError(
+            f"no installed plugin serves model type {model_type!r}{named}",
+            expected=f"one of {', '.join(known) or '(no plugin is installed)'}",
+            hint=f"{guess}install a package that offers it (entry-point group {self.group}, name {model_type})",
+            field="model_type",
+        )
+
+    def _collected(self) -> Iterator[Architecture]:
+        caller = self._hooks.hook.weightloom_architectures
+        for implementation in caller.get_hookimpls():
+            source = self._hooks.get_name(implementation.plugin) or ""
+            offered: Iterable[Architecture] = implementation.function()
+            for architecture in offered:
+                yield architecture.from_source(source.partition(" ")[0])
+
+    def _load(self, point: EntryPoint) -> None:
+        offer = _offer(point)
+        if offer.value in self._loaded:
+            return
+        self._loaded[offer.value] = None
+        try:
+            plugin = point.load()
+            self._register(plugin, f"{offer.distribution} {offer.value}")
+            self._loaded[offer.value] = plugin
+        except WeightloomError as error:
+            self.problems.append(Problem(offer, str(error)))
+        except Exception as error:  # a stranger's code may raise anything, and must not take the others down
+            self.problems.append(Problem(offer, f"{type(error).__name__}: {error}"))
+
+    def _register(self, plugin: object, name: str) -> None:
+        if self._hooks.is_registered(plugin):
+            return
+        self._hooks.register(plugin, name)
+        try:
+            self._hooks.check_pending()
+        except pluggy.PluginValidationError as error:
+            self._hooks.unregister(plugin)
+            raise PluginError(
+                f"plugin {name}: {error}",
+                expected=f"only these hooks: {', '.join(n for n in vars(Specs) if not n.startswith('_'))}",
+                hint="correct the hook's name or arguments",
+            ) from error
+
+
+def _offer(point: EntryPoint) -> Offer:
+    return Offer(point.name, point.value, point.dist.name if point.dist else "?")
