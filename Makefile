@@ -59,7 +59,7 @@ format: $(VENV)/stamp-lint
 
 types: $(VENV)/stamp-lint
 	$(PY) -m mypy -p weightloom $(ARGS)
-	$(PY) -m pyright
+	$(PY) -m pyright --pythonpath $(PY)
 
 laws: $(VENV)/stamp-test
 	$(PY) -m pytest -m 'hypothesis and not oracle and not packaging' --hypothesis-profile=thorough $(ARGS)
