@@ -25,7 +25,7 @@ help:
 
 $(PY):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "weightloom needs Python 3.11 or newer; name one with: make PYTHON=...")'
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo 'Python lacks venv or pip (on Debian: python3-venv)' >&2; exit 1; }
 
 $(VENV)/stamp-test: pyproject.toml | $(PY)
 	$(PY) -m pip install --quiet -e '.[test$(CPU)]'
