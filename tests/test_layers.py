@@ -110,3 +110,11 @@ def test_every_third_party_import_is_a_declared_core_dependency() -> None:
     names = {line.split(">=")[0].lower() for line in project()["project"]["dependencies"]}
     declared = {IMPORT_NAME_OF.get(name, name) for name in names}
     assert declared == set().union(*THIRD_PARTY.values())
+
+
+def test_every_core_dependency_is_imported_by_a_layer_that_may() -> None:
+    for name in sorted(set().union(*THIRD_PARTY.values())):
+        users = [layer for layer, allowed in THIRD_PARTY.items() if name in allowed]
+        texts = [file.read_text(encoding="utf-8") for layer in users for file in sources(layer)]
+        roots = {imported.split(".")[0] for text in texts for imported in imported_when_run(text)}
+        assert name in roots, f"{name} is declared and never imported"
