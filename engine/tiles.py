@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -121,14 +121,16 @@ def _unmerged(axis: Axis, sizes: Shape) -> Iterator[tuple[int, tuple[Axis, ...]]
 
 def fuse(a: Tile, b: Tile, dim: int) -> Tile | None:
     """Make one tile of two, `b` lying behind `a` along `dim`, or None where they do not continue."""
-    if a.slot != b.slot or b.offset <= a.offset or not _same_but(a, b, dim):
+    if a.slot != b.slot or not _same_but(a, b, dim):
         return None
     step, stride = b.axes[dim].start - a.axes[dim].start, b.offset - a.offset
     factors = _continued(a.axes[dim].factors, b.axes[dim].factors, step, stride)
     if factors is None:
         return None
     axes = (*a.axes[:dim], Axis(a.axes[dim].start, fused(factors)), *a.axes[dim + 1 :])
-    return Tile(a.slot, a.offset, axes) if _nests(axes) else None
+    in_source = ((f.stride, f.times) for axis in axes for f in axis.factors)
+    in_view = ((f.step, f.times) for f in factors)
+    return Tile(a.slot, a.offset, axes) if _nests(in_source) and _nests(in_view) else None
 
 
 def _same_but(a: Tile, b: Tile, dim: int) -> bool:
@@ -158,11 +160,11 @@ def _led(longer: Factors, shorter: Factors) -> Factor | None:
     return longer[0] if longer and longer[1:] == shorter else None
 
 
-def _nests(axes: tuple[Axis, ...]) -> bool:
-    """Tell whether the strides of all factors nest in the source."""
+def _nests(loops: Iterable[tuple[int, int]]) -> bool:
+    """Tell whether each of the loops, as (stride, times), steps over all that the shorter ones reach."""
     covered = 0
-    for stride, count in sorted((f.stride, f.times) for axis in axes for f in axis.factors):
+    for stride, times in sorted(loops):
         if stride <= covered:
             return False
-        covered += (count - 1) * stride
+        covered += (times - 1) * stride
     return True

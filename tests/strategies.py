@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from itertools import pairwise, takewhile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise, takewhile
 from math import prod
+from random import Random
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+
+from weightloom.engine.chain import Chain, OpContext, Part, Target
 from weightloom.engine.dtypes import DTYPES
 from weightloom.engine.moves import Cut, Join, Move, Permute, Reorder, Reshape
+from weightloom.engine.ops import (
+    Chunk,
+    Concatenate,
+    ConversionOp,
+    Interleave,
+    MergeModulelist,
+    PermuteForRope,
+    Split,
+    SplitModulelist,
+    Transpose,
+)
 from weightloom.engine.program import Program
 from weightloom.engine.spec import TensorSpec
 
@@ -20,45 +36,60 @@ from weightloom.engine.spec import TensorSpec
 MOVE_DTYPES = ("U8", "BF16", "F32", "I64", "C64", "F4", "F6_E2M3")
 
 
-def shapes_of(count: int) -> st.SearchStrategy[tuple[int, ...]]:
-    """Shapes of `count` elements, with sizes of one here and there."""
+def some_shape(rng: Random, count: int) -> tuple[int, ...]:
+    """A shape of `count` elements, with sizes of one here and there."""
+    sizes, rest = [1] * rng.randint(0, 1), count
+    if count == 0:
+        sizes, rest = [0, *rng.choices(range(5), k=rng.randint(0, 3))], 1
+    while rest > 1:
+        size = rng.choice([n for n in range(2, rest + 1) if rest % n == 0])
+        sizes, rest = [*sizes, size], rest // size
+    return tuple(rng.sample(sizes, len(sizes)))
 
-    @st.composite
-    def shape(draw: st.DrawFn) -> tuple[int, ...]:
-        if count == 0:
-            sizes = draw(st.lists(st.integers(0, 4), max_size=3))
-            return tuple(draw(st.permutations([0, *sizes])))
-        sizes, rest = [], count
-        while rest > 1:
-            size = draw(st.sampled_from([n for n in range(2, rest + 1) if rest % n == 0]))
-            sizes, rest = [*sizes, size], rest // size
-        ones = [1] * draw(st.integers(0, 1 if sizes else 2))
-        return tuple(draw(st.permutations([*sizes, *ones])))
 
-    return shape()
+def some_cut(rng: Random, size: int) -> tuple[int, ...]:
+    """Sizes of 1 to 4 parts that add up to `size`: equal, unequal, now and then empty."""
+    equal = [count for count in (2, 3, 4) if size % count == 0]
+    if equal and rng.random() < 0.6:
+        count = rng.choice(equal)
+        return (size // count,) * count
+    ends = sorted(rng.choices(range(size + 1), k=rng.randint(1, 3)))
+    return tuple(b - a for a, b in pairwise([0, *ends, size]))
 
 
 def cuts_of(size: int) -> st.SearchStrategy[tuple[int, ...]]:
-    """Sizes of 1 to 4 parts, unequal and empty ones too, that add up to `size`."""
+    """Sizes of 1 to 4 parts that add up to `size`: unequal and empty ones too."""
     ends = st.lists(st.integers(0, size), max_size=3).map(sorted)
     return ends.map(lambda found: tuple(b - a for a, b in pairwise([0, *found, size])))
 
 
-@st.composite
-def move_for(draw: st.DrawFn, specs: tuple[TensorSpec, ...]) -> Move:
-    """One move that fits tensors of these specs."""
-    at = draw(st.integers(0, len(specs) - 1))
+def some_moves(rng: Random, specs: tuple[TensorSpec, ...]) -> tuple[Move, ...]:
+    """One move, or a few that belong together, that fit tensors of these specs."""
+    at = max(range(len(specs)), key=lambda slot: (prod(specs[slot].shape) > 1) + rng.random())
     shape = specs[at].shape
-    made: list[st.SearchStrategy[Move]] = [
-        shapes_of(prod(shape)).map(lambda new: Reshape(at, shape, new)),
-        st.permutations(range(len(shape))).map(lambda axes: Permute(at, tuple(axes))),
-        st.permutations(range(len(specs))).map(lambda order: Reorder(tuple(order))),
-    ]
-    if shape:
-        dim = draw(st.integers(0, len(shape) - 1))
-        made.append(cuts_of(shape[dim]).map(lambda sizes: Cut(at, dim, sizes)))
-        made += [st.just(join)] * 3 if (join := longest_join(specs, at, dim)) else []
-    return draw(st.one_of(made))
+    kind = rng.choice(("reshape", "permute", "cut", "join", "shuffle", "reorder"))
+    if kind == "reshape" or not shape:
+        return (Reshape(at, shape, some_shape(rng, prod(shape))),)
+    if kind == "reorder":
+        return (Reorder(tuple(rng.sample(range(len(specs)), len(specs)))),)
+    if kind == "permute":
+        return (Permute(at, tuple(rng.sample(range(len(shape)), len(shape)))),)
+    dim = rng.randrange(len(shape))
+    if kind == "join" and (join := longest_join(specs, at, dim)):
+        return (join,)
+    if kind == "cut" and len(specs) < 6:
+        return (Cut(at, dim, some_cut(rng, shape[dim])),)
+    return shuffled_parts(rng, specs, at, dim)
+
+
+def shuffled_parts(rng: Random, specs: tuple[TensorSpec, ...], at: int, dim: int) -> tuple[Move, ...]:
+    """Parts of one dim put in another order; as many tensors as before."""
+    sizes = some_cut(rng, specs[at].shape[dim])
+    parts = range(at, at + len(sizes))
+    order = rng.sample(parts, len(parts))
+    others = range(parts.stop, len(specs) - 1 + len(sizes))
+    moved = tuple(sizes[part - at] for part in order)
+    return Cut(at, dim, sizes), Reorder((*range(at), *order, *others)), Join(at, dim, moved)
 
 
 def longest_join(specs: tuple[TensorSpec, ...], at: int, dim: int) -> Join | None:
@@ -74,25 +105,32 @@ def longest_join(specs: tuple[TensorSpec, ...], at: int, dim: int) -> Join | Non
 
 
 @st.composite
-def move_programs(draw: st.DrawFn, max_moves: int = 9) -> Program:
-    """Chains of moves over 1 to 4 tensors of one dtype, empty and 0-d ones included."""
+def move_programs(draw: st.DrawFn, most: int = 10) -> Program:
+    """Chains of moves over 1 to 3 tensors of one dtype; now and then empty or 0-d ones.
+
+    Chains come from a seed, which spreads them better than drawing each number; a failing one shrinks in length.
+    """
     dtype = draw(st.sampled_from(MOVE_DTYPES))
-    last = draw(st.sampled_from((0, 1, 2, 3, 4, 8, 12))) if DTYPES[dtype].bits >= 8 else 24
-    sizes = st.lists(st.sampled_from((1, 2, 3, 4, 6)), max_size=2)
-    shape = st.builds(lambda outer: (*outer, last), sizes)
-    if DTYPES[dtype].bits >= 8:
-        shape = st.one_of(shape, st.just(()))
-    common = draw(shape)
-    specs = tuple(draw(st.lists(st.one_of(st.just(common), shape), min_size=1, max_size=4)))
-    start = now = tuple(TensorSpec(dtype, found) for found in specs)
+    length = draw(st.integers(0, most))
+    rng = Random(draw(st.integers(0, 1 << 32)))
+    start = now = some_specs(rng, dtype)
     moves: list[Move] = []
-    for _ in range(draw(st.integers(0, max_moves))):
-        move = draw(move_for(now))
-        now = move.infer(now)
-        moves.append(move)
-        if len(now) > 12:
-            break
+    for _ in range(length):
+        for move in some_moves(rng, now):
+            now = move.infer(now)
+            moves.append(move)
     return Program(start, tuple(moves))
+
+
+def some_specs(rng: Random, dtype: str) -> tuple[TensorSpec, ...]:
+    """One to three tensors, alike more often than not; sub-byte ones fill whole bytes along the last dim."""
+    last = (2, 3, 4, 6) if DTYPES[dtype].bits >= 8 else (24,)
+    rare = rng.choice(((), (0, 3), (2, 0, 2))) if rng.random() < 0.1 and len(last) > 1 else None
+    outer = rng.choices((1, 2, 3, 4, 6), k=rng.randint(0, 2))
+    common = (*outer, rng.choice(last)) if rare is None else rare
+    other = (*outer[:1], rng.choice(last))
+    shapes = [common if rng.random() < 0.7 else other for _ in range(rng.randint(1, 3))]
+    return tuple(TensorSpec(dtype, shape) for shape in shapes)
 
 
 def elements_of(spec: TensorSpec, seed: int) -> np.ndarray[Any, Any]:
@@ -110,3 +148,307 @@ def packed_bytes(elements: np.ndarray[Any, Any], dtype: str) -> bytes:
         return elements.tobytes()
     planes = np.unpackbits(elements.reshape(-1, 1), axis=1, bitorder="little")[:, :bits]
     return np.packbits(planes.reshape(-1), bitorder="little").tobytes()
+
+
+# ---------------------------------------------------------------------------
+# Ops: one op or a chain on tensors that it fits, and what NumPy makes of them. A new op joins OP_STEPS.
+# ---------------------------------------------------------------------------
+
+Array = np.ndarray[Any, Any]
+Parts = list[list[Array]]
+Shape = tuple[int, ...]
+
+WHOLE_BYTE_DTYPES = tuple(name for name, dtype in DTYPES.items() if dtype.bits >= 8)
+OP_CONFIG: Mapping[str, Any] = {f"n{n}": n for n in range(257)} | {"num_attention_heads": 4, "head_dim": 4}
+
+
+@dataclass(frozen=True)
+class Applied:
+    """An op, and the function that NumPy has for it. `spreads`: each result is a target of its own."""
+
+    op: ConversionOp
+    run: Callable[[Parts], Parts]
+    spreads: bool = False
+
+
+@dataclass(frozen=True)
+class OpCase:
+    """Ops with the tensors that they start from: for each source pattern one, or a list of them."""
+
+    dtype: str
+    shapes: tuple[tuple[Shape, ...], ...]
+    steps: tuple[Applied, ...]
+
+    @property
+    def listed(self) -> tuple[bool, ...]:
+        """Which sources are lists."""
+        return tuple(len(part) > 1 for part in self.shapes)
+
+    @property
+    def ops(self) -> tuple[ConversionOp, ...]:
+        return tuple(step.op for step in self.steps)
+
+    def arrays(self, seed: int = 0) -> Parts:
+        """The elements to start from, as unsigned integers: NaNs are among their bit patterns."""
+        numbers = iter(range(seed, seed + 10_000))
+        return [
+            [elements_of(TensorSpec(self.dtype, shape), next(numbers)) for shape in shapes] for shapes in self.shapes
+        ]
+
+    def expected(self, parts: Parts) -> Parts:
+        """What NumPy makes of them."""
+        for step in self.steps:
+            parts = step.run(parts)
+        return parts
+
+    @property
+    def made(self) -> tuple[tuple[TensorSpec, ...], ...]:
+        """The specs of the results."""
+        return tuple(
+            tuple(TensorSpec(self.dtype, array.shape) for array in part) for part in self.expected(self.arrays())
+        )
+
+    @property
+    def numbered(self) -> tuple[bool, ...]:
+        """Which results are lists, numbered by the target's star."""
+        return tuple(len(specs) != 1 for specs in self.made)
+
+    def context(self) -> OpContext:
+        """The targets, their shapes where they are not lists, and the config."""
+        targets = tuple(
+            Target(f"target{n}", None if many else specs[0])
+            for n, (specs, many) in enumerate(zip(self.made, self.numbered, strict=True))
+        )
+        return OpContext(targets, OP_CONFIG)
+
+    def parts(self) -> tuple[Part, ...]:
+        return tuple(
+            Part(f"source{n}", tuple(TensorSpec(self.dtype, shape) for shape in shapes))
+            for n, shapes in enumerate(self.shapes)
+        )
+
+    def program(self) -> Program:
+        """The ops, bound."""
+        chain = Chain(self.parts(), self.context())
+        for op in self.ops:
+            op.lower(chain)
+        return chain.program()
+
+
+Stage = tuple[tuple[Shape, ...], ...]
+Drawn = st.SearchStrategy[Applied] | None
+
+
+def flat(parts: Parts) -> list[Array]:
+    return [array for part in parts for array in part]
+
+
+def each(run: Callable[[Array], Array]) -> Callable[[Parts], Parts]:
+    return lambda parts: [[run(array) for array in part] for part in parts]
+
+
+def _either_sign(dim: int, ndim: int) -> st.SearchStrategy[int]:
+    return st.sampled_from((dim, dim - ndim))
+
+
+def _only(stage: Stage) -> Shape | None:
+    return stage[0][0] if len(stage) == 1 and len(stage[0]) == 1 and stage[0][0] else None
+
+
+def _chunks(stage: Stage) -> Drawn:
+    shape = _only(stage)
+    if shape is None:
+        return None
+
+    @st.composite
+    def step(draw: st.DrawFn) -> Applied:
+        dim = draw(st.integers(0, len(shape) - 1))
+        count = draw(st.sampled_from([n for n in range(1, 5) if shape[dim] % n == 0]))
+        attribute = draw(st.sampled_from((None, f"n{count}")))
+        op = Chunk(draw(_either_sign(dim, len(shape))), attribute)
+        if attribute is None:
+            return Applied(op, lambda parts: [[a] for a in np.split(parts[0][0], count, dim)], spreads=True)
+        return Applied(op, lambda parts: [list(np.split(parts[0][0], count, dim))])
+
+    return step()
+
+
+def _splits(stage: Stage) -> Drawn:
+    shape = _only(stage)
+    if shape is None:
+        return None
+
+    @st.composite
+    def step(draw: st.DrawFn) -> Applied:
+        dim = draw(st.integers(0, len(shape) - 1))
+        sizes = draw(cuts_of(shape[dim]))
+        spelt = tuple(draw(st.sampled_from((size, f"n{size}"))) for size in sizes)
+        op = Split(draw(_either_sign(dim, len(shape))), draw(st.sampled_from((sizes, spelt, None))))
+        ends = list(accumulate(sizes))[:-1]
+        return Applied(op, lambda parts: [[a] for a in np.split(parts[0][0], ends, dim)], spreads=True)
+
+    return step()
+
+
+def _joins(stage: Stage) -> Drawn:
+    shapes = [shape for part in stage for shape in part]
+    first = shapes[0]
+    fitting = [
+        dim
+        for dim in range(len(first))
+        if len({(len(s), s[:dim], s[dim + 1 :]) for s in shapes}) == 1 and len(shapes) < 30
+    ]
+    if not fitting:
+        return None
+
+    @st.composite
+    def step(draw: st.DrawFn) -> Applied:
+        dim = draw(st.sampled_from(fitting))
+        sizes = tuple(shape[dim] for shape in shapes)
+        known = st.just(sizes) if len(set(sizes)) > 1 else st.sampled_from((None, sizes, "targets"))
+        op = Concatenate(draw(_either_sign(dim, len(first))), sizes=draw(known))
+        return Applied(op, lambda parts: [[np.concatenate(flat(parts), dim)]])
+
+    return step()
+
+
+def _stacks(stage: Stage) -> Drawn:
+    if any(len(set(part)) != 1 or not part for part in stage):
+        return None
+
+    @st.composite
+    def step(draw: st.DrawFn) -> Applied:
+        ndim = min(len(part[0]) for part in stage)
+        dim = draw(st.integers(0, ndim))
+        same = len({len(part[0]) for part in stage}) == 1
+        op = MergeModulelist(draw(_either_sign(dim, ndim + 1)) if same else dim)
+        return Applied(op, lambda parts: [[np.stack(part, dim)] for part in parts])
+
+    return step()
+
+
+def _unstacks(stage: Stage) -> Drawn:
+    if any(len(part) != 1 for part in stage):
+        return None
+    ndim = min(len(part[0]) for part in stage)
+    fitting = [dim for dim in range(ndim) if all(0 < part[0][dim] < 9 for part in stage)]
+    if not fitting:
+        return None
+
+    @st.composite
+    def step(draw: st.DrawFn) -> Applied:
+        dim = draw(st.sampled_from(fitting))
+        run = lambda parts: [[np.take(part[0], i, dim) for i in range(part[0].shape[dim])] for part in parts]  # noqa: E731
+        return Applied(SplitModulelist(dim), run)
+
+    return step()
+
+
+def _transposes(stage: Stage) -> Drawn:
+    shapes = [shape for part in stage for shape in part]
+    ndim = min(map(len, shapes))
+    if ndim < 1:
+        return None
+
+    @st.composite
+    def step(draw: st.DrawFn) -> Applied:
+        a, b = draw(st.integers(0, ndim - 1)), draw(st.integers(0, ndim - 1))
+        return Applied(Transpose(a, b), each(lambda x: np.swapaxes(x, a, b)))
+
+    return step()
+
+
+def halves(x: Array, dim: int, inverse: bool) -> Array:
+    """Rows 0, 2, 4, ..., 1, 3, 5, ... of one dim; or back."""
+    x = np.moveaxis(x, dim, 0)
+    if inverse:
+        out = np.empty_like(x)
+        out[0::2], out[1::2] = x[: len(x) // 2], x[len(x) // 2 :]
+    else:
+        out = np.concatenate([x[0::2], x[1::2]])
+    return np.moveaxis(out, 0, dim)
+
+
+def _interleaves(stage: Stage) -> Drawn:
+    shapes = [shape for part in stage for shape in part]
+    ndim = min(map(len, shapes))
+    fitting = [dim for dim in range(ndim) if all(shape[dim] % 2 == 0 for shape in shapes)]
+    if not fitting:
+        return None
+
+    @st.composite
+    def step(draw: st.DrawFn) -> Applied:
+        dim, inverse = draw(st.sampled_from(fitting)), draw(st.booleans())
+        return Applied(Interleave(dim, inverse), each(lambda x: halves(x, dim, inverse)))
+
+    return step()
+
+
+def by_head(x: Array, heads: int, inverse: bool) -> Array:
+    """Each head's rows, pairs to halves; or back."""
+    return np.concatenate([halves(head, 0, inverse) for head in np.split(x, heads)])
+
+
+def _ropes(stage: Stage) -> Drawn:
+    shapes = [shape for part in stage for shape in part]
+    if any(not shape or shape[0] % 2 for shape in shapes):
+        return None
+    own = all(shape[0] % 4 == 0 and shape[0] for shape in shapes)
+    counts = [n for n in (1, 2, 3, 4) if all(shape[0] % (2 * n) == 0 for shape in shapes)]
+
+    @st.composite
+    def step(draw: st.DrawFn) -> Applied:
+        count, inverse = draw(st.sampled_from(counts)), draw(st.booleans())
+        heads = draw(st.sampled_from((count, f"n{count}", *([None] * 2 if own else []))))
+        op = PermuteForRope(heads=heads, inverse=inverse)
+        return Applied(op, each(lambda x: by_head(x, len(x) // 4 if heads is None else count, inverse)))
+
+    return step()
+
+
+OP_STEPS: Mapping[type[ConversionOp], Callable[[Stage], Drawn]] = {
+    Chunk: _chunks,
+    Split: _splits,
+    Concatenate: _joins,
+    MergeModulelist: _stacks,
+    SplitModulelist: _unstacks,
+    Transpose: _transposes,
+    Interleave: _interleaves,
+    PermuteForRope: _ropes,
+}
+
+
+@st.composite
+def stages(draw: st.DrawFn) -> Stage:
+    """Tensors to start from: of one pattern or several, single or in lists, alike but for one dim."""
+    shape = tuple(draw(st.lists(st.sampled_from((1, 2, 3, 4, 8, 0)), max_size=3)))
+    count = draw(st.integers(1, 3))
+    items = [draw(st.sampled_from((1, 1, 2, 5))) for _ in range(count)]
+    dim = draw(st.integers(0, len(shape) - 1)) if shape else None
+    found = []
+    for item in items:
+        size = draw(st.sampled_from((shape[dim], 2, 4, 12))) if dim is not None else 0
+        own = shape if dim is None else (*shape[:dim], size, *shape[dim + 1 :])
+        found.append((own,) * item)
+    return tuple(found)
+
+
+@st.composite
+def op_cases(draw: st.DrawFn, first: type[ConversionOp] | None = None, max_ops: int = 1) -> OpCase:
+    """Chains of ops that fit; `first` fixes the class of the first one."""
+    fits = OP_STEPS[first] if first else lambda stage: st.nothing()
+    stage = start = draw(stages().filter(lambda stage: fits(stage) is not None))
+    dtype = draw(st.sampled_from(WHOLE_BYTE_DTYPES))
+    steps: list[Applied] = []
+    for number in range(draw(st.integers(1, max_ops))):
+        spread = any(step.spreads for step in steps)
+        classes = [first] if first and number == 0 else list(OP_STEPS)
+        closed = (Concatenate, Chunk, Split, SplitModulelist, MergeModulelist)
+        found = [OP_STEPS[c](stage) for c in classes if c is not None and not (spread and c in closed)]
+        fitting = [strategy for strategy in found if strategy is not None]
+        if not fitting:
+            break
+        steps.append(draw(st.one_of(fitting)))
+        arrays: Parts = [[np.zeros(shape, "u1") for shape in part] for part in stage]
+        stage = tuple(tuple(array.shape for array in part) for part in steps[-1].run(arrays))
+    return OpCase(dtype, start, tuple(steps))

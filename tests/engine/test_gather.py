@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+
+from tests.strategies import elements_of, move_programs, packed_bytes
 from weightloom.engine.algebra import NumpyAlgebra
 from weightloom.engine.errors import PlanError
 from weightloom.engine.gather import check_bytes, gather, gather_within, runs, scratch_needed, scratch_within
@@ -17,8 +19,6 @@ from weightloom.engine.moves import Cut, Join, Permute, Reorder, Reshape
 from weightloom.engine.program import Program
 from weightloom.engine.spec import TensorSpec
 from weightloom.engine.view import View
-
-from tests.strategies import elements_of, move_programs, packed_bytes
 
 GAP = 64 << 10
 LIMITS = st.builds(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from weightloom.engine.errors import PlanError
 from weightloom.engine.moves import Cut, Join, Move, Permute, Reorder, Reshape
 from weightloom.engine.spec import TensorSpec

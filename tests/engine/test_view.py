@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from weightloom.engine.axis import Axis, Factor, clip, split
 from weightloom.engine.errors import PlanError
 from weightloom.engine.spec import TensorSpec
