@@ -65,7 +65,7 @@ def tensor_length(name: str, dtype: str | None, shape: tuple[object, ...], file:
         if size:
             total *= size
             if total >= _LIMIT:
-                raise entry_error(file, name, "shape", f"the shape {shown(shape)}", "less than 2**63 bits in all")
+                raise entry_error(file, name, "shape", f"the shape {shown(list(shape))}", "less than 2**63 bits in all")
         else:
             empty = True
     if bits % 8:
@@ -94,7 +94,7 @@ def _check_rows(name: str, dtype: str, bits: int, shape: tuple[object, ...], fil
     last = shape[-1] if shape else 1
     if type(last) is int and last * bits % 8:
         expected = f"a last size that is a multiple of {8 // gcd(8, bits)}, so that rows end at whole bytes"
-        raise entry_error(file, name, "shape", f"{dtype} elements in the shape {shown(shape)}", expected)
+        raise entry_error(file, name, "shape", f"{dtype} elements in the shape {shown(list(shape))}", expected)
 
 
 def _bad_fields(name: str, fields: object, file: str) -> CheckpointError:

@@ -13,10 +13,12 @@ from weightloom.engine.target import place_of
 def recover(path: str | Path, files: Files = FILES) -> bool:
     """Rename `.<name>.weightloom-old` beside `path` to `path` if nothing is there; say whether it was done.
 
+    Where `path` is a symbolic link, what it names is meant, as in a save.
+
     Raises UsageError while a save holds the place's lock (then it is not a cut-off one), StorageError where the
     system refuses.
     """
-    if os.path.lexists(path):
+    if os.path.exists(path):
         return False
     place = place_of(path)
     if not os.path.lexists(place.aside):
@@ -26,4 +28,4 @@ def recover(path: str | Path, files: Files = FILES) -> bool:
         if files.status(place.aside) is not None and files.status(place.target) is None:
             files.rename(place.aside, place.target)
             files.sync_directory(place.folder)
-    return os.path.lexists(path)
+    return os.path.exists(path)

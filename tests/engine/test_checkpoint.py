@@ -324,6 +324,14 @@ def test_a_directory_set_aside_is_put_back(indexed: Path) -> None:
         model.rmdir()
 
 
+def test_what_a_link_names_is_put_back(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "model")
+    (tmp_path / ".model.weightloom-old").mkdir()
+    write_f32(tmp_path / ".model.weightloom-old" / "model.safetensors", "a", 3.0)
+    assert value_of(Checkpoint.open(tmp_path / "link"), "a") == 3.0
+    assert sorted(os.listdir(tmp_path)) == ["link", "model"]
+
+
 def test_a_directory_that_is_there_stays(tmp_path: Path) -> None:
     for name, value in ("model", 1.0), (".model.weightloom-old", 3.0):
         (tmp_path / name).mkdir()
