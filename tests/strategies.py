@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise, takewhile
 from math import prod
@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from weightloom.engine.chain import Chain, OpContext, Part, Target
@@ -28,6 +29,12 @@ from weightloom.engine.ops import (
 )
 from weightloom.engine.program import Program
 from weightloom.engine.spec import TensorSpec
+
+
+def share(part: float) -> settings:
+    """Settings for a law that takes only a part of the profile's examples, as its examples are large or many."""
+    return settings(max_examples=max(5, int(settings().max_examples * part)))
+
 
 # ---------------------------------------------------------------------------
 # Programs of moves: random chains over small tensors, and the data to run them on
