@@ -1,0 +1,201 @@
+"""Rules by identifier: model types and class names lead to rule files, or to rules registered by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from weightloom.engine.errors import RuleError, UsageError, WeightloomError
+from weightloom.engine.rule import Rule
+from weightloom.engine.ruleset import RuleSet
+from weightloom.rules.document import Head, RuleFile, SubModel
+from weightloom.rules.extending import ancestors, base_model_prefix, layout_names, layout_rules
+from weightloom.rules.op_table import Ops, default_ops
+from weightloom.rules.parse import parse_head, parse_rules, read_bytes
+from weightloom.rules.problems import did_you_mean
+from weightloom.rules.sources import RuleSource, offered_sources, shipped_sources
+
+DEFAULT_LAYOUT = "hf"
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """A file that claims an identifier or a family."""
+
+    source: RuleSource
+    head: Head
+
+
+@dataclass(frozen=True)
+class _Index:
+    """Which files there are for which names; made from heads, without reading a rule."""
+
+    identifiers: dict[str, tuple[_Offer, ...]]
+    families: dict[str, tuple[_Offer, ...]]
+    problems: tuple[WeightloomError, ...]
+
+
+class Registry:
+    """Finds rules. An instance is a lookup: `registry("LlavaModel")` gives a RuleSet or None.
+
+    Files are listed and their heads read at the first look-up; a rule file is parsed when it is asked for, once.
+    Without `files` it knows those that ship and those that installed packages offer.
+    """
+
+    def __init__(self, files: Iterable[str | Path] | None = None, ops: Ops = default_ops) -> None:
+        self.ops = ops
+        self._given = None if files is None else tuple(RuleSource(Path(file), str(file)) for file in files)
+        self._registered: dict[str, RuleSet] = {}
+        self._parsed: dict[Path, RuleFile] = {}
+
+    def __call__(self, identifier: str) -> RuleSet | None:
+        """Give the rules of layout `hf` for a model type or class name, or None where there are none.
+
+        Raises RuleError when two files claim the identifier, or the one that does is wrong.
+        """
+        registered = self._registered.get(identifier)
+        if registered is not None:
+            return registered
+        offer = self._offer(identifier)
+        if offer is None:
+            return None
+        file = self._file(offer)
+        return self._rules(file, DEFAULT_LAYOUT) if DEFAULT_LAYOUT in layout_names(file, self.family) else None
+
+    def register(self, identifier: str, rules: RuleSet | Iterable[Rule], overwrite: bool = False) -> None:
+        """Let an identifier lead to these rules; raises RuleError when it leads to others already."""
+        taken_by = "rules registered before" if identifier in self._registered else self._owner(identifier)
+        if taken_by and not overwrite:
+            raise RuleError(
+                f"{identifier!r} is taken by {taken_by}",
+                expected="an identifier without rules",
+                hint="pass overwrite=True to put these rules in their place",
+                field="identifier",
+            )
+        self._registered[identifier] = rules if isinstance(rules, RuleSet) else RuleSet(rules)
+
+    def registered(self, identifier: str) -> RuleSet | None:
+        """Give what was registered by `register`, or None; rules from files do not count."""
+        return self._registered.get(identifier)
+
+    def rules(self, identifier: str, layout: str = DEFAULT_LAYOUT) -> RuleSet:
+        """Give the rules of a layout for an identifier or a family.
+
+        Raises UsageError for an unknown name or layout, naming the nearest known ones.
+        """
+        registered = self._registered.get(identifier)
+        if registered is not None and layout == DEFAULT_LAYOUT:
+            return registered
+        return self._rules(self.file(identifier), layout)
+
+    def file(self, identifier: str) -> RuleFile:
+        """Give the parsed rule file of an identifier or a family; raises UsageError when there is none."""
+        offer = self._offer(identifier)
+        return self.family(identifier) if offer is None else self._file(offer)
+
+    def family(self, family: str) -> RuleFile:
+        """Give the parsed rule file of a family; raises UsageError when there is none."""
+        offers = self._index.families.get(family, ())
+        if not offers:
+            raise self._unknown(family)
+        return self._file(_only(family, offers))
+
+    def layouts(self, identifier: str) -> tuple[str, ...]:
+        """Give the layouts that there are for an identifier or a family; raises UsageError for an unknown one."""
+        if identifier in self._registered and self._offer(identifier) is None:
+            return (DEFAULT_LAYOUT,)
+        return layout_names(self.file(identifier), self.family)
+
+    def identifiers(self) -> tuple[str, ...]:
+        """Give every model type and class name that leads to rules, sorted."""
+        return tuple(sorted({*self._index.identifiers, *self._registered}))
+
+    def families(self) -> tuple[str, ...]:
+        """Give the families that there are files for, sorted."""
+        return tuple(sorted(self._index.families))
+
+    def tree(self, identifier: str) -> tuple[SubModel, ...]:
+        """Give how sub-models sit below the root class; empty where no file says so."""
+        offer = self._offer(identifier)
+        if offer is None:
+            return ()
+        trees = (file.head.tree for file in ancestors(self._file(offer), self.family))
+        return next((tree for tree in trees if tree), ())
+
+    def base_model_prefix(self, identifier: str) -> str:
+        """Give the attribute under which a head model holds its base model; "" where none is named."""
+        if identifier in self._registered:
+            return self._registered[identifier].base_model_prefix
+        offer = self._offer(identifier)
+        return "" if offer is None else base_model_prefix(self._file(offer), self.family)
+
+    @property
+    def problems(self) -> tuple[WeightloomError, ...]:
+        """What went wrong while files were listed: a package that does not import, a head that cannot be read."""
+        return self._index.problems
+
+    def _rules(self, file: RuleFile, layout: str) -> RuleSet:
+        return layout_rules(file, layout, self.family)
+
+    @cached_property
+    def _index(self) -> _Index:
+        offered, problems = ((), ()) if self._given is not None else offered_sources()
+        sources = (*(self._given if self._given is not None else shipped_sources()), *offered)
+        return _indexed(sources, problems)
+
+    def _offer(self, identifier: str) -> _Offer | None:
+        offers = self._index.identifiers.get(identifier, ())
+        return _only(identifier, offers) if offers else None
+
+    def _owner(self, identifier: str) -> str | None:
+        offers = self._index.identifiers.get(identifier, ())
+        return offers[0].source.label if offers else None
+
+    def _file(self, offer: _Offer) -> RuleFile:
+        path = offer.source.path
+        if path not in self._parsed:
+            self._parsed[path] = parse_rules(read_bytes(path), offer.source.label, self.ops)
+        return self._parsed[path]
+
+    def _unknown(self, name: str) -> UsageError:
+        known = sorted({*self.identifiers(), *self.families()})
+        unread = "; ".join(problem.seen for problem in self.problems)
+        return UsageError(
+            f"no rules for {name!r}" + (f" (not read: {unread})" if unread else ""),
+            expected=f"a model type, class name, family or path of a rule file; there are {len(known)} names",
+            hint=did_you_mean(name, known) or f"known families: {', '.join(self.families())}",
+            field="rules",
+        )
+
+
+def _indexed(sources: Iterable[RuleSource], problems: Iterable[WeightloomError]) -> _Index:
+    identifiers: dict[str, tuple[_Offer, ...]] = {}
+    families: dict[str, tuple[_Offer, ...]] = {}
+    unread = list(problems)
+    for source in sources:
+        try:
+            offer = _Offer(source, parse_head(read_bytes(source.path), source.label))
+        except WeightloomError as error:
+            unread.append(error)
+            continue
+        families[offer.head.family] = (*families.get(offer.head.family, ()), offer)
+        for identifier in offer.head.identifiers:
+            identifiers[identifier] = (*identifiers.get(identifier, ()), offer)
+    return _Index(identifiers, families, tuple(unread))
+
+
+def _only(name: str, offers: tuple[_Offer, ...]) -> _Offer:
+    if len(offers) > 1:
+        raise RuleError(
+            f"{name!r} is claimed by {' and by '.join(offer.source.label for offer in offers)}",
+            expected="one rule file for each model type, class name and family",
+            hint="remove one of them, or settle it with registry.register(..., overwrite=True)",
+            file=offers[1].source.label,
+            field=name,
+        )
+    return offers[0]
+
+
+registry = Registry()
