@@ -1,0 +1,5 @@
+"""What `import weightloom` gives."""
+
+from weightloom.runtime.inspecting import inspect as inspect
+
+__all__ = ["inspect"]

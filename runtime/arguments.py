@@ -1,0 +1,55 @@
+"""Arguments that several commands share, and a parser whose errors are ours."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import NoReturn
+
+from weightloom.engine.errors import UsageError
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([KMGT]?)(i?)B?)", re.IGNORECASE)
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that raises UsageError where argparse would print and leave."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError with the usage line."""
+        usage = " ".join(self.format_usage().split())
+        raise UsageError(message, expected=usage.removeprefix("usage: "), hint=f"see `{self.prog} --help`")
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add what every command takes."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar, and only the answer itself")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+
+
+def add_reading(parser: argparse.ArgumentParser, layout: str = "--layout") -> None:
+    """Add what decides which rules a checkpoint is read by."""
+    parser.add_argument("--rules", metavar="FILE", help="a rule file; its rules come before all others")
+    parser.add_argument(layout, dest="read_layout", metavar="NAME", help="the layout that the checkpoint is in")
+    parser.add_argument("--model-type", metavar="NAME", help="take the rules of this model type or class")
+
+
+def byte_count(text: str) -> int:
+    """Read "5GB", "500 MB", "2GiB" or a plain number as bytes; raises ArgumentTypeError."""
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size; write it like 5GB, 500MB or 2GiB")
+    number, unit, binary = found.groups()
+    factor = 1024 ** "KMGT".find(unit.upper()) * 1024 if binary and unit else _UNITS[unit.upper()]
+    count = int(float(number) * factor)
+    if count < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive size")
+    return count
+
+
+def count(text: str) -> int:
+    """Read a number that is not negative; raises ArgumentTypeError."""
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a count")
+    return int(text)

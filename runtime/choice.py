@@ -1,0 +1,182 @@
+"""Which rules a checkpoint is read by, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from weightloom.engine.errors import CheckpointError, UsageError
+from weightloom.runtime.config import Config
+
+if TYPE_CHECKING:
+    from weightloom.engine.ruleset import RuleSet
+
+DEFAULT_LAYOUT = "hf"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the user says about the rules; None where nothing was said."""
+
+    rules: str | None = None
+    layout: str | None = None
+    model_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """One name of an architecture, and where it was read: `field` of `origin`."""
+
+    text: str
+    field: str
+    origin: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.field} {self.text!r}" + (f" in {self.origin}" if self.origin else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The decision: `identifier` (None: no rules but the user's), the `name` that decided, the layout.
+
+    `known` are the layouts that there are; `wish` is what the user said. `rules()` makes the list.
+    """
+
+    identifier: str | None
+    name: Name | None
+    layout: str
+    known: tuple[str, ...]
+    config: Config | None
+    wish: Wish
+
+    def reason(self) -> str:
+        """Say in a line why these rules."""
+        if self.identifier is None:
+            return f"no rules for it; only those of {self.wish.rules}"
+        renamed = "" if self.name is None or self.name.text == self.identifier else f" (known as {self.identifier!r})"
+        return f"{self.name}{renamed}"
+
+    def files(self) -> tuple[str, ...]:
+        """Name the files that the rules are written in, in the order of the rules."""
+        places = (rule.place for rule in self.rules())
+        return tuple(dict.fromkeys(place.file for place in places if place is not None))
+
+    def rules(self) -> RuleSet:
+        """Give the rules in order: the user's, the root's, sub-models', legacy names."""
+        return self.rules_in(self.layout)
+
+    def rules_in(self, layout: str) -> RuleSet:
+        """Give the same in another layout. Raises UsageError when the architecture has no such layout."""
+        from weightloom.runtime.resolution import resolved_rules
+
+        if self.identifier is not None and layout not in self.known:
+            raise _no_layout(layout, self.identifier, self.known)
+        return resolved_rules(self, layout)
+
+
+def choose(config: Config | None, wish: Wish, place: str) -> Choice:
+    """Decide as `find_choice` does. Raises CheckpointError when nothing decides or nothing is known by the names.
+
+    `place` is the checkpoint's path, for messages.
+    """
+    choice = find_choice(config, wish)
+    if choice is None:
+        raise undecided(config, wish, place)
+    return choice
+
+
+def find_choice(config: Config | None, wish: Wish) -> Choice | None:
+    """Decide by what the user says, else the class in the config, else its model type; None where nothing does.
+
+    Raises UsageError for a layout that is not there, CheckpointError for a config whose names are no names.
+    """
+    from weightloom.rules import registry
+
+    names = tuple(_names(config, wish))
+    for name in names:
+        identifier = find_identifier(name.text, registry.identifiers())
+        if identifier is not None:
+            known = tuple(registry.layouts(identifier))
+            layout = wish.layout or (DEFAULT_LAYOUT if DEFAULT_LAYOUT in known else known[0])
+            if layout not in known:
+                raise _no_layout(layout, identifier, known)
+            return Choice(identifier, name, layout, known, config, wish)
+    if wish.rules is not None:
+        return Choice(None, names[0] if names else None, wish.layout or DEFAULT_LAYOUT, (), config, wish)
+    return None
+
+
+def undecided(config: Config | None, wish: Wish, place: str) -> CheckpointError:
+    """Give the error that says what was seen, what is known near it, and what to do."""
+    from weightloom.rules import registry
+
+    return _unknown(tuple(_names(config, wish)), place, registry.identifiers())
+
+
+def only_shipped(choice: Choice) -> Choice:
+    """Give the choice without the user's rules: how another layout of the same architecture is written."""
+    return replace(choice, wish=replace(choice.wish, rules=None))
+
+
+def find_identifier(text: str, known: Collection[str]) -> str | None:
+    """Find a name as it is, else the only known one that differs in case, `-` and `_` alone."""
+    if text in known:
+        return text
+    near = [each for each in known if _plain(each) == _plain(text)]
+    return near[0] if len(near) == 1 else None
+
+
+def _plain(text: str) -> str:
+    return text.lower().replace("-", "").replace("_", "")
+
+
+def _names(config: Config | None, wish: Wish) -> Iterator[Name]:
+    if wish.model_type is not None:
+        yield Name(wish.model_type, "--model-type")
+        return
+    if config is None:
+        return
+    if config.class_name is not None:
+        yield Name(config.class_name, "architectures[0]", str(config.path))
+    if config.model_type is not None:
+        yield Name(config.model_type, "model_type", str(config.path))
+
+
+def _unknown(names: Sequence[Name], place: str, identifiers: Sequence[str]) -> CheckpointError:
+    if not names:
+        return CheckpointError(
+            "nothing says what model this is: there is no config.json, or it has neither architectures nor model_type",
+            expected="a config.json with a model_type beside the weights",
+            hint=f"say --model-type NAME (known: {_some(identifiers)}) or --rules FILE",
+            file=place,
+        )
+    near = _nearest([name.text for name in names], identifiers)
+    return CheckpointError(
+        f"no rules for {', nor for '.join(map(str, names))}",
+        expected=f"a known model type or class; nearest: {', '.join(near)}" if near else f"one of {_some(identifiers)}",
+        hint="say --model-type NAME if it is a known one under another name, or --rules FILE (an empty list will do)",
+        file=names[0].origin or place,
+        field=names[-1].field,
+    )
+
+
+def _nearest(texts: Sequence[str], identifiers: Sequence[str]) -> list[str]:
+    from difflib import get_close_matches
+
+    found = (near for text in texts for near in get_close_matches(text, identifiers, n=3, cutoff=0.5))
+    return list(dict.fromkeys(found))[:5]
+
+
+def _some(identifiers: Sequence[str]) -> str:
+    shown = ", ".join(identifiers[:12])
+    return shown if len(identifiers) <= 12 else f"{shown}, ... ({len(identifiers)} in all)"
+
+
+def _no_layout(layout: str, identifier: str, known: Sequence[str]) -> UsageError:
+    return UsageError(
+        f"{identifier} has no layout {layout!r}",
+        expected=f"one of {', '.join(known)}",
+        hint=f"see `weightloom rules show {identifier}`",
+        field="layout",
+    )

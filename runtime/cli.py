@@ -1,0 +1,78 @@
+"""The command line: choose the command, run it, print its outcome, give its exit code.
+
+Commands import what they need when they run, so that `--help` and a mistyped option cost next to nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from weightloom.runtime.arguments import Parser, add_output
+from weightloom.runtime.command import Command
+from weightloom.runtime.commands.convert import CONVERT
+from weightloom.runtime.commands.explain import EXPLAIN
+from weightloom.runtime.commands.inspect import INSPECT
+from weightloom.runtime.commands.plan import PLAN
+from weightloom.runtime.commands.rules_lint import RULES_LINT
+from weightloom.runtime.commands.rules_schema import RULES_SCHEMA
+from weightloom.runtime.commands.rules_show import RULES_SHOW
+from weightloom.runtime.commands.rules_test import RULES_TEST
+from weightloom.runtime.commands.verify import VERIFY
+from weightloom.runtime.failure import failed
+from weightloom.runtime.outcome import Outcome
+from weightloom.runtime.printing import deliver
+
+COMMANDS = (INSPECT, PLAN, EXPLAIN, VERIFY, CONVERT)
+RULES_COMMANDS = (RULES_LINT, RULES_SHOW, RULES_TEST, RULES_SCHEMA)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and give its exit code (0, 1, 2, 3, 4, 70 or 130); only `--help` and `--version` exit."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    outcome = _outcome(given)
+    return deliver(outcome, as_json="--json" in given, quiet="--quiet" in given)
+
+
+def build_parser() -> Parser:
+    """Make the parser of all commands; each leaves its function in `run`."""
+    parser = Parser(prog="weightloom", description="Checkpoint conversion rules for MLX, both ways.")
+    parser.add_argument("--version", action=_Version, help="print the version")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    _add(commands, COMMANDS)
+    help_text = "write and check rule files"
+    rules = commands.add_parser("rules", help=help_text, description=help_text.capitalize() + ".")
+    _add(rules.add_subparsers(metavar="COMMAND", required=True), RULES_COMMANDS)
+    return parser
+
+
+def _add(parsers: argparse._SubParsersAction[Parser], commands: Iterable[Command]) -> None:
+    for command in commands:
+        parser = parsers.add_parser(command.name, help=command.help, description=command.help.capitalize() + ".")
+        command.add_arguments(parser)
+        add_output(parser)
+        parser.set_defaults(run=command.run)
+
+
+def _outcome(given: Sequence[str]) -> Outcome:
+    try:
+        args = build_parser().parse_args(given)
+        outcome: Outcome = args.run(args)
+        return outcome
+    except (Exception, KeyboardInterrupt) as error:
+        return failed(error, debug="--debug" in given)
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **kwargs: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **kwargs)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"weightloom {version('weightloom')}")
+        parser.exit()

@@ -1,0 +1,1 @@
+"""The commands, a file each. A command imports what it needs when it runs."""

@@ -1,0 +1,71 @@
+"""`weightloom convert SRC DST`: another layout, dtype or shard size, disk to disk."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weightloom.runtime.arguments import add_reading, byte_count
+from weightloom.runtime.command import Command
+from weightloom.runtime.outcome import FINE, Outcome
+from weightloom.runtime.text import plural, size
+
+if TYPE_CHECKING:
+    from weightloom.runtime.conversion import Converted
+
+
+_DTYPES = {"bf16": "BF16", "f16": "F16", "f32": "F32"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("source", metavar="SRC", help="a directory, an index or a file")
+    parser.add_argument("target", metavar="DST", help="a directory, new or empty")
+    layouts = "original (as read), canonical (the parameters), or a name that `rules show` lists"
+    parser.add_argument("--layout", default="original", metavar="NAME", help=f"the layout to write: {layouts}")
+    parser.add_argument("--dtype", choices=sorted(_DTYPES), help="cast float tensors")
+    parser.add_argument("--max-shard-size", type=byte_count, metavar="SIZE", help="cut new shards, such as 5GB")
+    parser.add_argument("--overwrite", action="store_true", help="replace the checkpoint in DST; other files stay")
+    add_reading(parser, layout="--from-layout")
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Convert the checkpoint."""
+    from weightloom.runtime.conversion import Order, convert
+    from weightloom.runtime.progress import progress_bar
+    from weightloom.runtime.reading import wish_of
+
+    dtype = _DTYPES.get(args.dtype)
+    order = Order(Path(args.target), args.layout, dtype, args.max_shard_size, args.overwrite)
+    with progress_bar("convert", args.quiet) as progress:
+        done = convert(Path(args.source), order, wish_of(args), progress)
+    data = {
+        "command": "convert",
+        "source": args.source,
+        "target": args.target,
+        "layout": args.layout,
+        "dtype": dtype,
+        **asdict(done),
+        "files": [str(path) for path in done.files],
+    }
+    return Outcome(FINE, data, "\n".join(_lines(done)), "\n".join(_remarks(done)))
+
+
+def _lines(done: Converted) -> Iterator[str]:
+    yield f"{plural(done.tensors, 'tensor')} written, {size(done.nbytes)}"
+    yield from (f"  {path}" for path in done.files)
+
+
+def _remarks(done: Converted) -> Iterator[str]:
+    if done.side_files:
+        yield f"side files copied: {', '.join(done.side_files)}"
+    yield from (f"left behind: {each.name} ({each.why})" for each in done.left_behind)
+    if done.left_out:
+        shown = ", ".join(done.left_out[:8]) + (", ..." if len(done.left_out) > 8 else "")
+        yield f"not in this layout: {plural(len(done.left_out), 'tensor')}: {shown}"
+
+
+CONVERT = Command("convert", "write a checkpoint in another layout, dtype or shard size", add_arguments, run)

@@ -1,0 +1,63 @@
+"""`weightloom plan PATH`: the mapping by shape of name, and what does not fit."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from weightloom.runtime.arguments import add_reading, count
+from weightloom.runtime.command import Command
+from weightloom.runtime.outcome import AT_FAULT, FINE, Outcome
+from weightloom.runtime.text import aligned, plural, size
+
+if TYPE_CHECKING:
+    from weightloom.engine.describe import Row
+    from weightloom.engine.plan import Plan
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("path", help="a directory, an index or a file")
+    parser.add_argument("--limit", type=count, metavar="N", help="show the first N rows of the table")
+    add_reading(parser)
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Plan the checkpoint; exit code 1 when it would not load."""
+    from weightloom.engine.verdict import problem
+    from weightloom.runtime.reading import planned, wish_of
+    from weightloom.runtime.summary import choice_json, choice_lines
+
+    with planned(args.path, wish_of(args)) as found:
+        plan = found.plan
+        error = problem(plan, strict=True)
+        data = {**plan.to_json(), "command": "plan", "path": args.path, "choice": choice_json(found.choice)}
+        lines = [*choice_lines(found.choice), "", *_table(plan, args.limit), *plan.report.lines(), "", *_verdict(plan)]
+        complaint = f"error: {error}" if error else ""
+        return Outcome(AT_FAULT if error else FINE, data, "\n".join(lines), complaint=complaint)
+
+
+def _table(plan: Plan, limit: int | None) -> Iterator[str]:
+    rows = plan.table()
+    shown = rows if limit is None else rows[:limit]
+    yield from aligned([("TENSORS", "PARAMETERS", "GROUPS", "OPS", "SPEC"), *map(_cells, shown)], right=(2,))
+    if len(shown) < len(rows):
+        yield f"... and {plural(len(rows) - len(shown), 'more row')}"
+    yield ""
+
+
+def _cells(row: Row) -> tuple[str, str, str, str, str]:
+    targets = "(same)" if row.targets == row.sources else ", ".join(row.targets)
+    spec = row.source_spec if row.source_spec == row.target_spec else f"{row.source_spec} -> {row.target_spec}"
+    return ", ".join(row.sources), targets, f"x{row.count}", ", ".join(row.ops) or "-", spec
+
+
+def _verdict(plan: Plan) -> Iterator[str]:
+    yield f"would load: {'yes' if plan.ok() else 'no'}"
+    yield f"can be written back byte for byte: {'yes' if plan.invertible else 'no'}"
+    made = plural(len(plan.params), "parameter")
+    yield f"{plural(len(plan.sources), 'tensor')} -> {made}, {size(plan.nbytes)}; loading takes {size(plan.peak_bytes)}"
+
+
+PLAN = Command("plan", "show how each tensor is mapped, and what is missing, unexpected or lossy", add_arguments, run)

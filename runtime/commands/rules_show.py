@@ -1,0 +1,57 @@
+"""`weightloom rules show ID`: the rules of a model type or class, resolved, in the order in which they act."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from weightloom.runtime.command import Command
+from weightloom.runtime.outcome import FINE, Outcome
+from weightloom.runtime.text import plural
+
+if TYPE_CHECKING:
+    from weightloom.engine.rule import Rule
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("identifier", metavar="ID", help="a model type or class name")
+    parser.add_argument("--layout", metavar="NAME", help="the layout (hf where there is one)")
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """List the rules."""
+    from weightloom.runtime.choice import Wish, choose
+    from weightloom.runtime.summary import choice_json, choice_lines
+
+    choice = choose(None, Wish(layout=args.layout, model_type=args.identifier), args.identifier)
+    rules = choice.rules()
+    lines = [*choice_lines(choice), "", *(_line(number, rule) for number, rule in enumerate(rules, 1))]
+    data = {
+        "command": "rules show",
+        "choice": choice_json(choice),
+        "base_model_prefix": rules.base_model_prefix,
+        "rules": [_json(rule) for rule in rules],
+    }
+    return Outcome(FINE, data, "\n".join(lines), plural(len(rules), "rule"))
+
+
+def _line(number: int, rule: Rule) -> str:
+    condition = f"  when {rule.when.text}" if rule.when else ""
+    return f"{number:>3}. {rule.title()}{condition}" + (f"\n       {rule.why}" if rule.why else "")
+
+
+def _json(rule: Rule) -> dict[str, Any]:
+    return {
+        "kind": rule.kind,
+        "rule": rule.summary(),
+        "scope": str(rule.scope) if rule.scope else None,
+        "when": rule.when.text if rule.when else None,
+        "why": rule.why or None,
+        "fidelity": rule.fidelity,
+        "file": rule.place.file if rule.place else None,
+        "line": rule.place.line if rule.place else None,
+    }
+
+
+RULES_SHOW = Command("show", "list the rules of a model type or class, in order", add_arguments, run)

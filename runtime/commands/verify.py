@@ -1,0 +1,71 @@
+"""`weightloom verify PATH`: load, save, compare."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weightloom.runtime.arguments import add_reading
+from weightloom.runtime.command import Command
+from weightloom.runtime.outcome import AT_FAULT, FINE, Outcome
+from weightloom.runtime.text import plural, size
+
+if TYPE_CHECKING:
+    from weightloom.runtime.verification import FilePair, Verification
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("path", help="a directory, an index or a file")
+    parser.add_argument("--workdir", metavar="DIR", help="where to write (a new directory in it, removed afterwards)")
+    add_reading(parser)
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Verify; exit code 1 when anything differs."""
+    from weightloom.runtime.progress import progress_bar
+    from weightloom.runtime.reading import planned, wish_of
+    from weightloom.runtime.space import need_space
+    from weightloom.runtime.summary import choice_json
+    from weightloom.runtime.verification import verify
+
+    with planned(args.path, wish_of(args)) as found:
+        found.plan.check()
+        workdir = Path(args.workdir or tempfile.gettempdir())
+        need_space(workdir, sum(shard.source.size for shard in found.checkpoint.shards))
+        with tempfile.TemporaryDirectory(prefix="weightloom-", dir=workdir) as folder:
+            result = verify(found.plan, Path(folder), partial(progress_bar, quiet=args.quiet))
+        data = {"command": "verify", "path": args.path, "choice": choice_json(found.choice), **result.to_json()}
+        code = FINE if result.equal else AT_FAULT
+        return Outcome(code, data, "\n".join(_lines(result)), "\n".join(_remarks(result)))
+
+
+def _lines(result: Verification) -> Iterator[str]:
+    from weightloom.runtime.verification import MAX_DIFFERENCES
+
+    equal = result.tensors - len(result.differences)
+    yield f"{equal} of {plural(result.tensors, 'tensor')} byte-equal ({size(result.nbytes)})"
+    shown = result.differences[:MAX_DIFFERENCES]
+    yield from (f"  {each.name}: {each.how}" for each in shown)
+    if len(shown) < len(result.differences):
+        yield f"  ... and {len(result.differences) - len(shown)} more (--json lists all)"
+    yield from (_differing(file) for file in result.files if not file.equal)
+
+
+def _differing(file: FilePair) -> str:
+    return f"{file.name}: sha256 {file.source}, written {file.written or 'not at all'}"
+
+
+def _remarks(result: Verification) -> Iterator[str]:
+    yield from (f"{file.name}: sha256 {file.source}, the same as written" for file in result.files if file.equal)
+    if result.dropped:
+        yield f"{plural(result.dropped, 'tensor')} dropped by a rule, and saved back"
+    if result.tied:
+        yield f"{plural(result.tied, 'parameter')} tied"
+
+
+VERIFY = Command("verify", "load a checkpoint, save it to a temporary place and compare every byte", add_arguments, run)

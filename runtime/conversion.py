@@ -1,0 +1,103 @@
+"""convert: one layout straight to another, disk to disk, side files included. No model is held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weightloom.engine import save
+from weightloom.engine.checkpoint import Checkpoint
+from weightloom.runtime.choice import Wish, choose
+from weightloom.runtime.config import NAME as CONFIG_NAME
+from weightloom.runtime.config import Config, find_config
+from weightloom.runtime.conversion_target import check_target
+from weightloom.runtime.dtype_field import with_dtype_field
+from weightloom.runtime.side_files import LeftBehind, SideFiles, side_files
+
+if TYPE_CHECKING:
+    from weightloom.engine.plan import Progress
+
+ORIGINAL = "original"
+CANONICAL = "canonical"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is asked for: target directory, layout (ORIGINAL, CANONICAL or a name), and how it is written.
+
+    `dtype` is a safetensors name (F32, F16, BF16) or None for as it is; `max_shard_bytes` None for as it was, or
+    one file in another layout.
+    """
+
+    target: Path
+    layout: str = ORIGINAL
+    dtype: str | None = None
+    max_shard_bytes: int | None = None
+    overwrite: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """What was written: weight files, side files, tensors; and what was not, files with the reason and tensors."""
+
+    files: tuple[Path, ...]
+    side_files: tuple[str, ...]
+    left_behind: tuple[LeftBehind, ...]
+    tensors: int
+    nbytes: int
+    left_out: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A write that is ready to go, and what it will have written."""
+
+    write: Callable[..., list[Path]]
+    tensors: int
+    nbytes: int
+    left_out: tuple[str, ...] = ()
+
+
+def convert(source: Path, order: Order, wish: Wish, progress: Progress | None = None) -> Converted:
+    """Write a checkpoint in another layout, dtype or shard size; the target is replaced in one step.
+
+    Raises PlanError when it does not fit, NotInvertible when the layout cannot be written, UsageError for a
+    target that must not be replaced or an unknown layout, CheckpointError for an unsound source, StorageError
+    where reading or writing fails. The target is as it was then.
+    """
+    with Checkpoint.open(source) as checkpoint:
+        folder = source if source.is_dir() else source.parent
+        check_target(folder, order.target, order.overwrite)
+        config = find_config(source)
+        beside = side_files(folder) if source.is_dir() or config is not None else SideFiles((), ())
+        carried = _carried(beside, order.dtype, config)
+        job = _job(checkpoint, config, order, wish, str(source))
+        files = job.write(
+            order.target,
+            max_shard_bytes=order.max_shard_bytes,
+            overwrite=order.overwrite,
+            progress=progress,
+            side_files=carried,
+        )
+    return Converted(tuple(files), tuple(carried), beside.left, job.tensors, job.nbytes, job.left_out)
+
+
+def _carried(beside: SideFiles, dtype: str | None, config: Config | None) -> Mapping[str, bytes | Path]:
+    found: dict[str, bytes | Path] = dict(beside.taken)
+    if dtype is not None and config is not None and CONFIG_NAME in found:
+        found[CONFIG_NAME] = with_dtype_field(config.raw, dtype)
+    return found
+
+
+def _job(checkpoint: Checkpoint, config: Config | None, order: Order, wish: Wish, place: str) -> _Job:
+    if order.layout == ORIGINAL and order.dtype is None:
+        return _Job(partial(save.copy_checkpoint, checkpoint), len(checkpoint.tensors), checkpoint.nbytes)
+    from weightloom.runtime.conversion_plan import conversion_plan
+
+    choice = choose(config, wish, place)
+    plan, left_out = conversion_plan(checkpoint, choice, order.layout, order.dtype)
+    written = save.plan_targets(plan).params
+    return _Job(partial(save.convert, plan), len(written), sum(spec.nbytes for spec in written.values()), left_out)

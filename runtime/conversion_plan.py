@@ -1,0 +1,81 @@
+"""The plan of a conversion: from the tensors of a checkpoint to those of another layout or dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from weightloom.engine.build import build_plan
+from weightloom.engine.cast import with_dtype
+from weightloom.engine.checkpoint import Checkpoint
+from weightloom.engine.claims import KeepDtype
+from weightloom.engine.errors import UsageError
+from weightloom.engine.fresh import save_plan
+from weightloom.engine.plan import Plan
+from weightloom.engine.rule import Rule
+from weightloom.engine.ruleset import RuleSet
+from weightloom.runtime.choice import Choice, only_shipped
+from weightloom.runtime.conversion import CANONICAL, ORIGINAL
+
+NamePicker = Callable[[str], bool]
+
+
+def conversion_plan(
+    checkpoint: Checkpoint, choice: Choice, layout: str, dtype: str | None
+) -> tuple[Plan, tuple[str, ...]]:
+    """Give the plan, and the tensors that the layout leaves out.
+
+    Raises PlanError when the checkpoint does not fit its rules, UsageError for a layout that there is not,
+    NotInvertible for one that cannot be written.
+    """
+    config = choice.config.values if choice.config else {}
+    rules = choice.rules()
+    plan = build_plan(checkpoint, rules, config=config)
+    keep = dtype_keeper(rules, config, checkpoint.metadata)
+    if layout == ORIGINAL:
+        return _cast(build_plan(checkpoint, RuleSet(())), dtype, _by_parameter(plan, keep)), ()
+    plan.check()
+    left_out = (*(kept.name for kept in plan.kept), *(name for group in plan.copies for name in group.sources))
+    plan = _cast(plan, dtype, keep)
+    if layout != CANONICAL:
+        plan = plan.then(save_plan(_target_rules(choice, layout), plan.params, config).inverse())
+    return plan, tuple(sorted(left_out))
+
+
+def dtype_keeper(rules: Sequence[Rule], config: Mapping[str, Any], metadata: Mapping[str, str]) -> NamePicker:
+    """Give a function that says whether a parameter keeps its dtype when all others are cast."""
+    keepers = [rule for rule in rules if isinstance(rule, KeepDtype) and rule.applies(config, metadata)]
+
+    def keeps(name: str) -> bool:
+        return any(_selects(rule, name) for rule in keepers)
+
+    return keeps
+
+
+def _selects(rule: KeepDtype, name: str) -> bool:
+    split = ("", name) if rule.scope is None else rule.scope.strip(name, takes_unprefixed=True)
+    return split is not None and rule.selects(split[1])
+
+
+def _by_parameter(plan: Plan, keep: NamePicker) -> NamePicker:
+    """Turn a question about parameters into one about the tensors that they come from."""
+
+    def keeps(name: str) -> bool:
+        group = plan.by_source.get(name)
+        return keep(name) if group is None else any(map(keep, group.targets))
+
+    return keeps
+
+
+def _cast(plan: Plan, dtype: str | None, keep: NamePicker) -> Plan:
+    return plan if dtype is None else with_dtype(plan, dtype, keep)
+
+
+def _target_rules(choice: Choice, layout: str) -> RuleSet:
+    if layout not in choice.known:
+        raise UsageError(
+            f"no layout {layout!r} is known for it",
+            expected=f"one of {', '.join((ORIGINAL, CANONICAL, *choice.known))}",
+            field="layout",
+        )
+    return only_shipped(choice).rules_in(layout)

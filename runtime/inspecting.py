@@ -1,0 +1,81 @@
+"""inspect: look at a checkpoint without reading a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from weightloom.engine.checkpoint import Checkpoint
+from weightloom.engine.errors import CheckpointError
+from weightloom.engine.shapes import shape_text
+from weightloom.engine.spec import TensorSpec
+from weightloom.runtime.choice import Choice, Wish, find_choice, undecided
+from weightloom.runtime.config import find_config
+from weightloom.runtime.inspection import FileSize, Inspection, MemoryNeed, Template, Total
+
+
+def inspect(path: str | Path, *, estimate_memory: bool = False, wish: Wish | None = None) -> Inspection:
+    """Describe the checkpoint at a path (directory, index or file) from headers and config alone.
+
+    An architecture without rules is described all the same; only `estimate_memory`, which plans, needs rules.
+    Raises CheckpointError for a malformed checkpoint or config, StorageError where the system refuses.
+    """
+    wish = wish or Wish()
+    with Checkpoint.open(path) as checkpoint:
+        config = find_config(Path(path))
+        choice = find_choice(config, wish)
+        unknown = None if choice else undecided(config, wish, str(path))
+        if unknown is not None and estimate_memory:
+            raise unknown
+        return Inspection(
+            path=str(path),
+            class_name=config.class_name if config else None,
+            model_type=config.model_type if config else None,
+            identifier=choice.identifier if choice else None,
+            decided_by=_why(choice, unknown),
+            layout=choice.layout if choice else None,
+            layouts=choice.known if choice else (),
+            rule_files=choice.files() if choice else (),
+            config=str(config.path) if config else None,
+            quantization=config.quantization if config else None,
+            files=tuple(FileSize(str(shard.path), shard.source.size) for shard in checkpoint.shards),
+            tensors=len(checkpoint.tensors),
+            nbytes=checkpoint.nbytes,
+            dtypes=_totals(checkpoint.tensors.values()),
+            templates=_templates(checkpoint.tensors),
+            metadata=dict(checkpoint.metadata),
+            notes=checkpoint.notes,
+            memory=_memory(checkpoint, choice) if choice and estimate_memory else None,
+        )
+
+
+def _why(choice: Choice | None, unknown: CheckpointError | None) -> str:
+    if choice is not None:
+        return choice.reason()
+    return f"{unknown.seen}; {unknown.expected}" if unknown else ""
+
+
+def _templates(tensors: Mapping[str, TensorSpec]) -> tuple[Template, ...]:
+    found: dict[tuple[str, str, tuple[int, ...]], list[int]] = {}
+    for name, spec in tensors.items():
+        found.setdefault((shape_text(name), spec.dtype or "", spec.shape), []).append(spec.nbytes)
+    return tuple(
+        Template(name, len(sizes), dtype, shape, sum(sizes)) for (name, dtype, shape), sizes in sorted(found.items())
+    )
+
+
+def _totals(specs: Iterable[TensorSpec]) -> tuple[Total, ...]:
+    found: dict[str, list[int]] = {}
+    for spec in specs:
+        found.setdefault(spec.dtype or "", []).append(spec.nbytes)
+    totals = (Total(dtype, len(sizes), sum(sizes)) for dtype, sizes in found.items())
+    return tuple(sorted(totals, key=lambda total: (-total.nbytes, total.dtype)))
+
+
+def _memory(checkpoint: Checkpoint, choice: Choice) -> MemoryNeed:
+    from weightloom.engine.build import build_plan
+    from weightloom.engine.memory import memory
+
+    config = choice.config.values if choice.config else None
+    plan = build_plan(checkpoint, choice.rules(), config=config)
+    return MemoryNeed(plan.nbytes, memory(plan).total)

@@ -1,0 +1,50 @@
+"""Put an Outcome on the terminal: text or JSON, never a control character, never a broken-pipe traceback."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import TextIO
+
+from weightloom.runtime.outcome import Outcome
+
+SCHEMA = 1
+# Names in a file may hold escape sequences; a terminal must not obey them.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def deliver(outcome: Outcome, *, as_json: bool, quiet: bool) -> int:
+    """Print what the outcome says and give its exit code."""
+    if outcome.complaint:
+        _print(sys.stderr, outcome.complaint)
+    if as_json:
+        _print(sys.stdout, _json(outcome))
+        return outcome.code
+    parts = [outcome.text] if quiet else [outcome.text, outcome.remarks]
+    _print(sys.stdout, "\n".join(part for part in parts if part))
+    return outcome.code
+
+
+def visible(text: str) -> str:
+    """Show control characters, line breaks apart, as escapes."""
+    return _CONTROL.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
+
+
+def _json(outcome: Outcome) -> str:
+    import json
+
+    return json.dumps({"schema": SCHEMA, **outcome.data}, indent=2)
+
+
+def _print(stream: TextIO, text: str) -> None:
+    if not text:
+        return
+    encoding = stream.encoding or "utf-8"
+    safe = visible(text).encode(encoding, "backslashreplace").decode(encoding)
+    try:
+        stream.write(safe + "\n")
+        stream.flush()
+    except BrokenPipeError:
+        # The reader went away (as in `| head`). The interpreter would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

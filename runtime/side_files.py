@@ -1,0 +1,79 @@
+"""What travels with a conversion beside the weights: everything but what holds or describes the old weights.
+
+Files are copied, never run or read for meaning. A link to a file is followed (a hub's cache is made of them), a
+link to a directory is not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from weightloom.engine.foreign import FOREIGN_SUFFIXES
+from weightloom.engine.os_errors import storage_error
+
+WEIGHTS = "weights"
+DESCRIBES = "describes the old weights"
+_WEIGHT_SUFFIXES = (".safetensors", *FOREIGN_SUFFIXES, ".ot", ".tflite", ".pb", ".onnx_data", ".mlmodel", ".mar")
+# Written by quantization tools beside the config; each names the old tensors and how they were packed.
+_OLD_WEIGHTS = {"hf_quant_config.json", "quantize_config.json", "quant_config.json", "quantization_config.json"}
+_OWN_PLACES = {"__pycache__", "node_modules"}
+
+
+@dataclass(frozen=True, slots=True)
+class LeftBehind:
+    """A file that does not travel, and why."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SideFiles:
+    """Relative name -> path for what travels (in order), and what does not."""
+
+    taken: tuple[tuple[str, Path], ...]
+    left: tuple[LeftBehind, ...]
+
+
+def side_files(folder: Path) -> SideFiles:
+    """Sort the files of a checkpoint's directory. Raises StorageError where the system refuses to look."""
+    taken: list[tuple[str, Path]] = []
+    left: list[LeftBehind] = []
+    for path in _files(folder):
+        name = path.relative_to(folder).as_posix()
+        why = _why_not(path.name)
+        if why is None:
+            taken.append((name, path))
+        else:
+            left.append(LeftBehind(name, why))
+    return SideFiles(tuple(taken), tuple(left))
+
+
+def _why_not(name: str) -> str | None:
+    if name.endswith(_WEIGHT_SUFFIXES):
+        return WEIGHTS
+    if name.endswith(".index.json") or name in _OLD_WEIGHTS:
+        return DESCRIBES
+    return None
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield regular files, sorted, sub-directories included; hidden directories (.git, .cache) are left alone."""
+    for entry in _entries(folder):
+        path = Path(entry.path)
+        if entry.is_dir(follow_symlinks=False):
+            if not entry.name.startswith(".") and entry.name not in _OWN_PLACES:
+                yield from _files(path)
+        elif entry.is_file() and ".weightloom-" not in entry.name:
+            yield path
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return sorted(found, key=lambda entry: entry.name)
+    except OSError as error:
+        raise storage_error("list", folder, error) from error
