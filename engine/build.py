@@ -60,7 +60,7 @@ def build_plan(
         report=report,
         checkpoint=ckpt,
         resolver=resolver,
-        hints=hints(report, params, asleep, config),
+        hints=hints(report, params, asleep, config, len(ckpt.tensors)),
     )
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from weightloom.engine.claims import Tie
-from weightloom.engine.report import LoadReport
+from weightloom.engine.natural import natural
+from weightloom.engine.report import LoadReport, by_layer
 from weightloom.engine.shapes import shape_text
 from weightloom.engine.spec import TensorSpec
 
@@ -17,14 +18,19 @@ def hints(
     params: Mapping[str, TensorSpec] | None,
     asleep: Sequence[Tie],
     config: Mapping[str, Any],
+    tensors: int,
 ) -> tuple[str, ...]:
-    """Give likely causes of what the report has missing and unexpected."""
+    """Give likely causes of what the report has missing and unexpected, of so many tensors in all."""
     if params is None:
         return ()
-    return tuple([*_prefixes(report), *_other_layers(report, params), *_sleeping_ties(report, asleep, config)])
+    return (
+        *_prefixes(report, tensors - len(report.dropped)),
+        *_other_layers(report, params),
+        *_sleeping_ties(report, asleep, config),
+    )
 
 
-def _prefixes(report: LoadReport) -> Iterator[str]:
+def _prefixes(report: LoadReport, tensors: int) -> Iterator[str]:
     """A first part of all names that only has to be put on, taken off or exchanged."""
     unexpected, missing = report.unexpected, set(report.missing)
     if not unexpected or not missing:
@@ -44,7 +50,8 @@ def _prefixes(report: LoadReport) -> Iterator[str]:
     count, old, new = max(ranked, key=lambda item: (item[0], -len(item[1]) - len(item[2])))
     if 2 * count >= len(unexpected):
         change = f"prefix {old or '(none)'} -> {new or '(none)'}"
-        yield f"{change} would match {count} of {len(unexpected)} unexpected names"
+        matched = tensors - len(unexpected) + count
+        yield f"{change} would match {matched} of {tensors} names"
 
 
 def _common_starts(names: Sequence[str]) -> list[str]:
@@ -55,16 +62,22 @@ def _common_starts(names: Sequence[str]) -> list[str]:
 
 def _other_layers(report: LoadReport, params: Mapping[str, TensorSpec]) -> Iterator[str]:
     """Names whose shape of name is a parameter's, only with other numbers."""
-    known = Counter(shape_text(name) for name in params)
-    strangers = Counter(shape_text(name) for name in report.unexpected)
-    shapes = [shape for shape in strangers if shape in known and "*" in shape]
-    if shapes:
-        shown = ", ".join(sorted(shapes)[:4])
+    known = {shape_text(name) for name in params}
+    strangers = [name for name in report.unexpected if "*" in shape_text(name) and shape_text(name) in known]
+    if strangers:
+        layers = sorted(by_layer(strangers).items(), key=lambda item: natural(item[0]))
+        shown = "; ".join(_layer_text(layer, names) for layer, names in layers[:3])
+        more = f"; and {len(layers) - 3} more" if len(layers) > 3 else ""
         yield (
-            f"{sum(strangers[shape] for shape in shapes)} unexpected names are parameters of other layers ({shown}): "
-            "the config has fewer layers than the file, or layers share these tensors (then a `drop` rule leaves "
-            "them out)"
+            f"{len(strangers)} unexpected names are parameters of other layers ({shown}{more}): the config has fewer "
+            "layers than the file, or layers share these tensors (then a `drop` rule leaves them out)"
         )
+
+
+def _layer_text(layer: str, names: Sequence[str]) -> str:
+    parts = [name.removeprefix(f"{layer}.") for name in sorted(names)]
+    shown = ", ".join(parts[:4])
+    return f"{layer}: {shown}" if len(parts) <= 4 else f"{layer}: {shown}, ... ({len(parts)})"
 
 
 def _sleeping_ties(report: LoadReport, asleep: Sequence[Tie], config: Mapping[str, Any]) -> Iterator[str]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from weightloom.engine.shapes import shape_text
 
 _EXAMPLES = 10
+_FEW = 2
+_LAYER = re.compile(r"(.*?\.\d+)\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,33 +125,68 @@ class LoadReport:
         """Say whether something does not fit that no leniency covers."""
         return bool(self.mismatched or self.incomplete or self.ambiguous)
 
+    @property
+    def kinds(self) -> int:
+        """How many kinds of finding there are."""
+        return sum(bool(getattr(self, field.name)) for field in fields(self))
+
     def to_json(self) -> dict[str, Any]:
         """Give every name of every kind."""
         return {f.name: [_plain(item) for item in getattr(self, f.name)] for f in fields(self)}
 
-    def lines(self) -> Iterator[str]:
-        """Give the report as text, names grouped by shape, at most ten lines a kind."""
+    def lines(self, examples: int = _EXAMPLES) -> Iterator[str]:
+        """Give the report as text, names grouped by shape, at most `examples` lines a kind."""
         for field in fields(self):
             items = getattr(self, field.name)
             if items:
                 yield f"{field.name.replace('_', ' ')}: {len(items)}"
-                yield from (f"  {line}" for line in grouped(str(item) for item in items))
+                group = grouped_names if field.name in ("missing", "unexpected") else grouped
+                yield from (f"  {line}" for line in group([str(item) for item in items], examples))
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
 
-def grouped(lines: Iterable[str]) -> Iterator[str]:
-    """Join lines that differ in numbers alone, most frequent first, and cut the list at ten."""
+def grouped(lines: Iterable[str], most: int = _EXAMPLES) -> Iterator[str]:
+    """Join lines that differ in numbers alone, most frequent first, and cut the list at `most`."""
+    return _first(_by_shape(lines), most)
+
+
+def grouped_names(names: Iterable[str], most: int = _EXAMPLES) -> Iterator[str]:
+    """Do the same for names, and join those of one layer whose shapes of name no other has."""
+    return _first(_by_layer(_by_shape(names)), most)
+
+
+def by_layer(names: Iterable[str]) -> dict[str, list[str]]:
+    """Put names together by their part up to the first number: `model.layers.1` (all of a name without one)."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        start = _LAYER.match(name)
+        found[start[1] if start else name].append(name)
+    return found
+
+
+def _by_shape(lines: Iterable[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
     for line in lines:
         found[shape_text(line)].append(line)
-    ranked = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
-    for text, members in ranked[:_EXAMPLES]:
+    return found
+
+
+def _by_layer(groups: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    found = {shape: names for shape, names in groups.items() if len(names) > 1}
+    for layer, names in by_layer(names[0] for names in groups.values() if len(names) == 1).items():
+        found |= {f"{layer}.*": names} if len(names) > _FEW else {name: [name] for name in names}
+    return found
+
+
+def _first(groups: Mapping[str, list[str]], most: int) -> Iterator[str]:
+    ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    for text, members in ranked[:most]:
         yield members[0] if len(members) == 1 else f"{text} x{len(members)}"
-    if len(ranked) > _EXAMPLES:
-        rest = sum(len(members) for _, members in ranked[_EXAMPLES:])
-        yield f"... and {rest} more of {len(ranked) - _EXAMPLES} other shapes of name (--json lists all)"
+    if len(ranked) > most:
+        rest = sum(len(members) for _, members in ranked[most:])
+        yield f"... and {rest} more of {len(ranked) - most} other shapes of name (--json lists all)"
 
 
 def _plain(item: Any) -> Any:

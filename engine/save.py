@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from weightloom.engine.commit import replacing_directory
 from weightloom.engine.files import FILES, Files
 from weightloom.engine.held import as_held
+from weightloom.engine.natural import natural
 from weightloom.engine.origin import BLOCK, CheckpointOrigin, Origin, ParameterOrigin, pieces
 from weightloom.engine.plan import Plan, Progress
 from weightloom.engine.shard_plan import Layout, Output, ShardPlan, plan_shards
@@ -18,6 +19,7 @@ from weightloom.engine.shards import ShardWriter
 
 if TYPE_CHECKING:
     import mlx.core as mx
+
     from weightloom.engine.checkpoint import Checkpoint
 
 SideFiles = Mapping[str, bytes | Path]
@@ -94,11 +96,6 @@ def plan_targets(plan: Plan) -> Plan:
     ordered = dict(sorted(plan.params.items(), key=lambda item: natural(item[0])))
     made = {target for group in plan.groups for target in group.targets}
     return replace(plan, params={name: spec for name, spec in ordered.items() if name in made})
-
-
-def natural(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Sort key: numbers in a name by value."""
-    return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name))
 
 
 def write(

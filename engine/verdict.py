@@ -8,6 +8,9 @@ from weightloom.engine.errors import PlanError
 from weightloom.engine.plan import Plan
 from weightloom.engine.report import LoadReport
 
+# In all: an error is read on one screen.
+_EXAMPLES = 8
+
 
 def problem(plan: Plan, strict: bool) -> PlanError | None:
     """Give the error that a load would raise, or None.
@@ -23,7 +26,7 @@ def problem(plan: Plan, strict: bool) -> PlanError | None:
         incomplete=report.incomplete,
         ambiguous=report.ambiguous,
     )
-    lines = list(blocking.lines())
+    lines = list(blocking.lines(max(3, _EXAMPLES // max(1, blocking.kinds))))
     if not lines and plan.groups:
         return None
     if not lines and not plan.sources and not plan.params:
