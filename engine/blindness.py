@@ -32,9 +32,11 @@ def literal_numbers(text: str) -> frozenset[str] | None:
                 return None
         elif _is_digit(token):
             end = _run_end(parts, at)
-            if not _bounded(parts, at, end):
+            number = "".join(part.value for part in parts[at:end])
+            # Digits of other scripts, and signs such as `²`, are read as numbers by some and as text by others.
+            if not (number.isascii() and _bounded(parts, at, end)):
                 return None
-            found.add("".join(part.value for part in parts[at:end]))
+            found.add(number)
             at = end - 1
         at += 1
     return frozenset(found)
@@ -62,11 +64,8 @@ def _swallows_runs(parts: tuple[Token, ...], at: int) -> bool:
     follows = parts[at + 1] if at + 1 < len(parts) else None
     if follows is None or follows.kind != "quantifier":
         return False
-    if parts[at].kind == "special":
-        ok = parts[at].text == "\\d" and follows.text == "+"
-    else:
-        ok = follows.text in ("*", "+")
-    return ok and _open_before(parts, at) and _closed_after(parts, at + 2)
+    wanted = {"\\d": ("+",), ".": ("*", "+")}.get(parts[at].text, ())
+    return follows.text in wanted and _open_before(parts, at) and _closed_after(parts, at + 2)
 
 
 def _open_before(parts: tuple[Token, ...], at: int) -> bool:

@@ -51,9 +51,12 @@ def by_shape(names: Sequence[str], spelt_out: frozenset[str]) -> list[Shape]:
     for position, name in enumerate(names):
         pieces = _NUMBER.split(name)
         numbers = tuple(pieces[1::2])
-        if spelt_out:
+        if len(numbers) > _MOST_NUMBERS:
+            # More than there are stand-ins for: a shape of its own.
+            key: tuple[str | None, ...] = (name, None)
+        elif spelt_out:
             fixed = tuple(number if number in spelt_out else None for number in numbers)
-            key: tuple[str | None, ...] = (*pieces[::2], *fixed)
+            key = (*pieces[::2], *fixed)
         else:
             key = tuple(pieces[::2])
         found.setdefault(key, []).append(Member(position, numbers))
