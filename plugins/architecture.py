@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,7 +32,8 @@ class Architecture:
     """A model family: what selects it, how its config is read, its module, its rules, what it accepts.
 
     `read_config` turns config.json's content into the family's own config value, or raises ConfigError naming
-    the field. `build` makes the module from it; its parameters' names are the canonical names, or `rules` lead
+    the field. `adapt`, if given, settles on the checkpoint's (canonical) tensor names what the config does not say
+    (whether there is a pooler, say). `build` makes the module from it; its parameters' names are the canonical names, or `rules` lead
     from there to them. `adapters` is the kinds of adapters it accepts, or the text that says why it accepts
     none. `sharding` gives, for tensor parallelism, patterns on parameter names and how each is cut.
     """
@@ -47,6 +48,7 @@ class Architecture:
     sub_models: tuple[SubModel, ...] = ()
     base_model_prefix: str = "model"
     rules: RuleSet = field(default_factory=RuleSet)
+    adapt: Callable[[Any, Collection[str]], Any] | None = None
     sharding: Mapping[str, str] = field(default_factory=dict, hash=False)
     source: str = ""
 
