@@ -70,7 +70,7 @@ class Choice:
         """Give the same in another layout. Raises UsageError when the architecture has no such layout."""
         from weightloom.runtime.resolution import resolved_rules
 
-        if self.identifier is not None and layout not in self.known:
+        if self.identifier is not None and layout not in self.known and self.wish.rules is None:
             raise _no_layout(layout, self.identifier, self.known)
         return resolved_rules(self, layout)
 
@@ -99,7 +99,7 @@ def find_choice(config: Config | None, wish: Wish) -> Choice | None:
         if identifier is not None:
             known = tuple(registry.layouts(identifier))
             layout = wish.layout or (DEFAULT_LAYOUT if DEFAULT_LAYOUT in known else known[0])
-            if layout not in known:
+            if layout not in known and wish.rules is None:
                 raise _no_layout(layout, identifier, known)
             return Choice(identifier, name, layout, known, config, wish)
     if wish.rules is not None:

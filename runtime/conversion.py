@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 
 ORIGINAL = "original"
 CANONICAL = "canonical"
+DEFAULT_SHARD_BYTES = 5 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
     """What is asked for: target directory, layout (ORIGINAL, CANONICAL or a name), and how it is written.
 
-    `dtype` is a safetensors name (F32, F16, BF16) or None for as it is; `max_shard_bytes` None for as it was, or
-    one file in another layout.
+    `dtype` is a safetensors name (F32, F16, BF16) or None for as it is; `max_shard_bytes` None keeps the source's
+    own files where nothing else changes, and cuts shards of 5 GB elsewhere.
     """
 
     target: Path
@@ -56,6 +57,7 @@ class _Job:
     """A write that is ready to go, and what it will have written."""
 
     write: Callable[..., list[Path]]
+    max_shard_bytes: int | None
     tensors: int
     nbytes: int
     left_out: tuple[str, ...] = ()
@@ -72,17 +74,24 @@ def convert(source: Path, order: Order, wish: Wish, progress: Progress | None = 
         folder = source if source.is_dir() else source.parent
         check_target(folder, order.target, order.overwrite)
         config = find_config(source)
-        beside = side_files(folder) if source.is_dir() or config is not None else SideFiles((), ())
+        beside = _beside(source, folder, order.target, config)
         carried = _carried(beside, order.dtype, config)
         job = _job(checkpoint, config, order, wish, str(source))
         files = job.write(
             order.target,
-            max_shard_bytes=order.max_shard_bytes,
+            max_shard_bytes=job.max_shard_bytes,
             overwrite=order.overwrite,
             progress=progress,
             side_files=carried,
         )
     return Converted(tuple(files), tuple(carried), beside.left, job.tensors, job.nbytes, job.left_out)
+
+
+def _beside(source: Path, folder: Path, target: Path, config: Config | None) -> SideFiles:
+    """Sort what lies beside the weights; in place it stays where it is, and a file alone has nothing beside it."""
+    if folder.resolve() == target.resolve():
+        return SideFiles(((CONFIG_NAME, config.path),) if config else (), ())
+    return side_files(folder) if source.is_dir() or config is not None else SideFiles((), ())
 
 
 def _carried(beside: SideFiles, dtype: str | None, config: Config | None) -> Mapping[str, bytes | Path]:
@@ -94,10 +103,14 @@ def _carried(beside: SideFiles, dtype: str | None, config: Config | None) -> Map
 
 def _job(checkpoint: Checkpoint, config: Config | None, order: Order, wish: Wish, place: str) -> _Job:
     if order.layout == ORIGINAL and order.dtype is None:
-        return _Job(partial(save.copy_checkpoint, checkpoint), len(checkpoint.tensors), checkpoint.nbytes)
+        copy = partial(save.copy_checkpoint, checkpoint)
+        return _Job(copy, order.max_shard_bytes, len(checkpoint.tensors), checkpoint.nbytes)
     from weightloom.runtime.conversion_plan import conversion_plan
 
     choice = choose(config, wish, place)
     plan, left_out = conversion_plan(checkpoint, choice, order.layout, order.dtype)
     written = save.plan_targets(plan).params
-    return _Job(partial(save.convert, plan), len(written), sum(spec.nbytes for spec in written.values()), left_out)
+    nbytes = sum(spec.nbytes for spec in written.values())
+    return _Job(
+        partial(save.convert, plan), order.max_shard_bytes or DEFAULT_SHARD_BYTES, len(written), nbytes, left_out
+    )

@@ -16,6 +16,7 @@ from weightloom.engine.rule import Rule
 from weightloom.engine.ruleset import RuleSet
 from weightloom.runtime.choice import Choice, only_shipped
 from weightloom.runtime.conversion import CANONICAL, ORIGINAL
+from weightloom.runtime.extras import need_mlx
 
 NamePicker = Callable[[str], bool]
 
@@ -68,7 +69,10 @@ def _by_parameter(plan: Plan, keep: NamePicker) -> NamePicker:
 
 
 def _cast(plan: Plan, dtype: str | None, keep: NamePicker) -> Plan:
-    return plan if dtype is None else with_dtype(plan, dtype, keep)
+    if dtype is None:
+        return plan
+    need_mlx()
+    return with_dtype(plan, dtype, keep)
 
 
 def _target_rules(choice: Choice, layout: str) -> RuleSet:

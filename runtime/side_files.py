@@ -6,6 +6,7 @@ link to a directory is not.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +17,10 @@ from weightloom.engine.os_errors import storage_error
 
 WEIGHTS = "weights"
 DESCRIBES = "describes the old weights"
-_WEIGHT_SUFFIXES = (".safetensors", *FOREIGN_SUFFIXES, ".ot", ".tflite", ".pb", ".onnx_data", ".mlmodel", ".mar")
+_WEIGHT_SUFFIXES = (
+    *(".safetensors", *FOREIGN_SUFFIXES),
+    *(".ot", ".tflite", ".pb", ".onnx_data", ".onnx.data", ".mlmodel", ".mar", ".nemo", ".pkl", ".pickle", ".npy"),
+)
 # Written by quantization tools beside the config; each names the old tensors and how they were packed.
 _OLD_WEIGHTS = {"hf_quant_config.json", "quantize_config.json", "quant_config.json", "quantization_config.json"}
 _OWN_PLACES = {"__pycache__", "node_modules"}
@@ -42,9 +46,10 @@ def side_files(folder: Path) -> SideFiles:
     """Sort the files of a checkpoint's directory. Raises StorageError where the system refuses to look."""
     taken: list[tuple[str, Path]] = []
     left: list[LeftBehind] = []
+    modules = _module_folders(folder)
     for path in _files(folder):
         name = path.relative_to(folder).as_posix()
-        why = _why_not(path.name)
+        why = None if path.parent.relative_to(folder).as_posix() in modules else _why_not(path.name)
         if why is None:
             taken.append((name, path))
         else:
@@ -58,6 +63,20 @@ def _why_not(name: str) -> str | None:
     if name.endswith(".index.json") or name in _OLD_WEIGHTS:
         return DESCRIBES
     return None
+
+
+def _module_folders(folder: Path) -> frozenset[str]:
+    """Name the sub-directories that modules.json (of sentence-transformers) lists: models of their own.
+
+    They come after this one, such as a dense layer, and their weights are theirs. A list that cannot be read
+    names none.
+    """
+    try:
+        listed = json.loads((folder / "modules.json").read_bytes())
+        paths = {module["path"] for module in listed if module["path"]}
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return frozenset()
+    return frozenset(path for path in paths if isinstance(path, str))
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -27,7 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     layouts = "original (as read), canonical (the parameters), or a name that `rules show` lists"
     parser.add_argument("--layout", default="original", metavar="NAME", help=f"the layout to write: {layouts}")
     parser.add_argument("--dtype", choices=sorted(_DTYPES), help="cast float tensors")
-    parser.add_argument("--max-shard-size", type=byte_count, metavar="SIZE", help="cut new shards, such as 5GB")
+    parser.add_argument(
+        "--max-shard-size",
+        type=byte_count,
+        metavar="SIZE",
+        help="cut shards, such as 5GB (where anything changes: 5GB)",
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace the checkpoint in DST; other files stay")
     add_reading(parser, layout="--from-layout")
 

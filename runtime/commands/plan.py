@@ -33,6 +33,7 @@ def run(args: argparse.Namespace) -> Outcome:
         plan = found.plan
         error = problem(plan, strict=True)
         data = {**plan.to_json(), "command": "plan", "path": args.path, "choice": choice_json(found.choice)}
+        data["error"] = error.to_json() if error else None
         lines = [*choice_lines(found.choice), "", *_table(plan, args.limit), *plan.report.lines(), "", *_verdict(plan)]
         complaint = f"error: {error}" if error else ""
         return Outcome(AT_FAULT if error else FINE, data, "\n".join(lines), complaint=complaint)

@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Verify; exit code 1 when anything differs."""
+    from weightloom.runtime.extras import need_mlx
     from weightloom.runtime.progress import progress_bar
     from weightloom.runtime.reading import planned, wish_of
     from weightloom.runtime.space import need_space
@@ -35,6 +36,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
     with planned(args.path, wish_of(args)) as found:
         found.plan.check()
+        need_mlx()
         workdir = Path(args.workdir or tempfile.gettempdir())
         need_space(workdir, sum(shard.source.size for shard in found.checkpoint.shards))
         with tempfile.TemporaryDirectory(prefix="weightloom-", dir=workdir) as folder:
