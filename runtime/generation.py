@@ -1,0 +1,118 @@
+"""Generating text: prefill in chunks, then a token at a time through the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from weightloom.engine.errors import UsageError
+
+if TYPE_CHECKING:
+    import mlx.core as mx
+
+    from weightloom.runtime.model import LoadedModel
+
+Prompt = str | Sequence[int] | Sequence[Mapping[str, Any]]
+
+_PREFILL = 512
+
+
+@overload
+def generate(
+    m: LoadedModel,
+    prompt: Prompt,
+    max_tokens: int = ...,
+    temperature: float = ...,
+    stream: Literal[False] = ...,
+    seed: int | None = ...,
+) -> str: ...
+@overload
+def generate(
+    m: LoadedModel,
+    prompt: Prompt,
+    max_tokens: int = ...,
+    temperature: float = ...,
+    *,
+    stream: Literal[True],
+    seed: int | None = ...,
+) -> Iterator[str]: ...
+def generate(
+    m: LoadedModel,
+    prompt: Prompt,
+    max_tokens: int = 256,
+    temperature: float = 0.0,
+    stream: bool = False,
+    seed: int | None = None,
+) -> str | Iterator[str]:
+    """Continue a prompt: plain text, token ids, or chat messages (rendered by the model's template).
+
+    `temperature` 0 takes the most likely token. With `stream` the text comes in pieces, never in the middle of a
+    character. Raises UsageError for a model that does not generate, or an empty prompt.
+    """
+    _check(m, max_tokens, temperature)
+    ids = prompt_ids(m, prompt)
+    pieces = m.need_tokenizer().stream(generate_ids(m, ids, max_tokens, temperature, seed))
+    return pieces if stream else "".join(pieces)
+
+
+def prompt_ids(m: LoadedModel, prompt: Prompt) -> list[int]:
+    """Give a prompt's token ids; a template writes its own special tokens."""
+    if isinstance(prompt, str):
+        ids = m.need_tokenizer().encode(prompt)
+    elif all(isinstance(item, int) for item in prompt):
+        ids = [item for item in prompt if isinstance(item, int)]
+    else:
+        messages = [item for item in prompt if isinstance(item, Mapping)]
+        tokenizer = m.need_tokenizer()
+        ids = tokenizer.encode(tokenizer.apply_chat_template(messages), add_special_tokens=False)
+    if not ids:
+        raise UsageError("the prompt has no tokens", expected="a prompt of one token at least", field="prompt")
+    return ids
+
+
+def generate_ids(
+    m: LoadedModel, ids: Sequence[int], max_tokens: int, temperature: float = 0.0, seed: int | None = None
+) -> Iterator[int]:
+    """Give the ids that follow, up to and without the model's end of text."""
+    import mlx.core as mx
+
+    stops = m.tokenizer.stop_ids if m.tokenizer is not None else frozenset()
+    key = None if seed is None else mx.random.key(seed)
+    cache = m.model.make_cache()
+    logits = _prefill(m, ids, cache)
+    for _ in range(max_tokens):
+        key, now = (None, None) if key is None else mx.random.split(key)
+        token = _sample(logits, temperature, now)
+        if token in stops:
+            return
+        yield token
+        logits = m.model(mx.array([[token]], dtype=mx.int32), cache=cache)[0, -1]
+
+
+def _prefill(m: LoadedModel, ids: Sequence[int], cache: Any) -> mx.array:
+    import mlx.core as mx
+
+    for start in range(0, len(ids), _PREFILL):
+        chunk = mx.array([list(ids[start : start + _PREFILL])], dtype=mx.int32)
+        logits = m.model(chunk, cache=cache)[0, -1]
+        mx.eval(logits)
+    return logits
+
+
+def _sample(logits: mx.array, temperature: float, key: mx.array | None) -> int:
+    import mlx.core as mx
+
+    if temperature == 0:
+        return int(mx.argmax(logits).item())
+    return int(mx.random.categorical(logits.astype(mx.float32) / temperature, key=key).item())
+
+
+def _check(m: LoadedModel, max_tokens: int, temperature: float) -> None:
+    if m.task != "generate":
+        raise UsageError(
+            f"{m.architecture.name} is for {m.task}", expected="a model that generates text", hint=f"use `{m.task}`"
+        )
+    if max_tokens < 0 or temperature < 0:
+        raise UsageError(
+            f"max_tokens {max_tokens}, temperature {temperature}", expected="numbers that are not negative"
+        )

@@ -1,0 +1,61 @@
+"""LoadedModel: a model ready to run, with all that is needed to save it as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weightloom.engine import LoadReport, Plan
+from weightloom.engine.errors import UsageError
+from weightloom.plugins.architecture import Architecture
+from weightloom.runtime.embedding import EmbedSettings
+from weightloom.runtime.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import mlx.nn as nn
+
+
+@dataclass
+class LoadedModel:
+    """What `load` gives: the module, its config as read, the plan that mapped it, its tokenizer."""
+
+    model: nn.Module
+    config: Mapping[str, Any]
+    architecture: Architecture
+    plan: Plan
+    path: Path
+    layout: str = "hf"
+    tokenizer: Tokenizer | None = None
+    embed_settings: EmbedSettings = field(default_factory=EmbedSettings)
+
+    @property
+    def report(self) -> LoadReport:
+        """What the plan found."""
+        return self.plan.report
+
+    @property
+    def task(self) -> str:
+        """What the model is for."""
+        return self.architecture.task
+
+    def need_tokenizer(self) -> Tokenizer:
+        """Give the tokenizer; raises UsageError where the checkpoint has none."""
+        if self.tokenizer is None:
+            raise UsageError(
+                "this checkpoint has no tokenizer",
+                expected="a tokenizer.json beside the weights",
+                hint="give token ids, or add the file",
+                file=self.path,
+            )
+        return self.tokenizer
+
+    def save(self, directory: str | Path, layout: str = "original", overwrite: bool = False) -> list[Path]:
+        """Write the model: `original` as it was read, or a layout's name ("hf", ...).
+
+        Raises as `Plan.save` does, and UsageError for an unknown layout.
+        """
+        from weightloom.runtime.saving import save
+
+        return save(self, Path(directory), layout, overwrite)
