@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from weightloom.engine.errors import RuleError
-from weightloom.engine.patterns import SourcePattern, check_references, compile_source, leftmost
+from weightloom.engine.patterns import SourcePattern, check_holes, compile_source, leftmost
 from weightloom.engine.rule import Patterns, Rule, patterns
 from weightloom.engine.templates import Template, parse_template
 
@@ -76,7 +76,7 @@ class Tie(Rule):
             raise RuleError("a tie needs two patterns", expected="parameter and source as text", field="tie")
         self._set(parameter=parameter, source=source)
         self._set_common(common)
-        check_references(self.template, [self.pattern])
+        check_holes(self.template, [self.pattern])
 
     @cached_property
     def pattern(self) -> SourcePattern:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from weightloom.engine.chain import Chain, OpContext, Part, Target
@@ -17,6 +18,10 @@ from weightloom.engine.program import Program
 from weightloom.engine.resolve import Claim
 from weightloom.engine.rule import Rule
 from weightloom.engine.spec import TensorSpec
+
+# Names are others' data: `experts.999999999999.w` must not be counted up to.
+_MOST_DIGITS = 18
+_MOST_GAPS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,7 @@ class Bundle:
         return (where.rstrip(".") or "(root)") + stars
 
     def missing_numbers(self) -> dict[int, tuple[int, ...]]:
-        """Give, by source pattern, the numbers it lacks; () for a pattern that lacks everything."""
+        """Give, by source pattern, the numbers it lacks (the first 1000); () for one that lacks everything."""
         rule = self.rule
         listed = [i for i in range(len(rule.sources)) if rule.collects(i)]
         highest = max((max(_numbers(self.names.get(i, {})), default=-1) for i in listed), default=-1)
@@ -72,7 +77,7 @@ class Bundle:
                 if not rule.may_lack(index):
                     lacking[index] = ()
             elif rule.collects(index):
-                gaps = tuple(n for n in range(highest + 1) if n not in names)
+                gaps = tuple(islice((n for n in range(highest + 1) if n not in names), _MOST_GAPS))
                 if gaps:
                     lacking[index] = gaps
         return lacking
@@ -112,7 +117,7 @@ def _bundled(members: list[tuple[str, Claim]], rules: Sequence[Rule]) -> Bundle:
     for name, claim in sorted(members, key=lambda member: member[0]):
         number = None
         if claim.number is not None:
-            if not (claim.number.isascii() and claim.number.isdigit()):
+            if not (claim.number.isascii() and claim.number.isdigit() and len(claim.number) <= _MOST_DIGITS):
                 unnumbered.append(name)
                 continue
             number = int(claim.number)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
 from weightloom.engine.errors import RuleError
-from weightloom.engine.patterns import TIME_LIMIT, SourcePattern, Span, compile_source, literal_pattern
+from weightloom.engine.patterns import SourcePattern, Span, compile_source, literal_pattern
 from weightloom.engine.renaming import Renaming
 from weightloom.engine.templates import Template, parse_template
 
+_MOST_FORMS = 9
+# No index is longer, and Python refuses to read numbers of thousands of digits.
+_MOST_DIGITS = 18
 _FORM = re.compile(r"\{\s*(?:(\d+)\s*\*?\s*)?([a-z])\s*(?:([+-])\s*(\d+)\s*)?\}")
 
 
@@ -51,12 +55,26 @@ class IndexMap(Renaming):
     def _check(self) -> None:
         if len(self.source_patterns) != 1 or len(self.target_patterns) != 1:
             raise RuleError("an index map of several names", expected="one source, one target", field="target")
+        self._check_holes()
         unknown = {f.variable for f in self._target_forms} - {f.variable for f in self._source_forms}
         if unknown or not self._source_forms or any(f.factor == 0 for f in self._source_forms):
             raise RuleError(
                 f"index map {self.summary()}",
                 expected="each variable of the target in the source, as in layers\\.{2i} -> layers.{i}",
                 field="target_patterns",
+            )
+
+    def _check_holes(self) -> None:
+        """Let the forms be the only holes: a number is worked out, other captures have no place here."""
+        most = max(len(self._source_forms), len(self._target_forms))
+        template, source = self.templates[0], self.sources[0]
+        extra = len(source.groups) != len(self._source_forms) or len(template.refs) != len(self._target_forms)
+        if extra or most > _MOST_FORMS or source.stars or template.stars or template.groups:
+            raise RuleError(
+                f"index map {self.summary()} has groups, references, stars, or more than {_MOST_FORMS} numbers",
+                expected="text and forms such as {2i+1}; (?:...) for alternatives",
+                hint="use WeightRenaming for what needs no arithmetic",
+                field="source_patterns",
             )
 
     @cached_property
@@ -70,7 +88,7 @@ class IndexMap(Renaming):
     @cached_property
     def templates(self) -> tuple[Template, ...]:
         """The target with a numbered hole for each form."""
-        count = iter(range(1, 10))
+        count = itertools.count(1)
         return (parse_template(_FORM.sub(lambda _: f"\\{next(count)}", self.target_patterns[0])),)
 
     @cached_property
@@ -81,14 +99,16 @@ class IndexMap(Renaming):
 
     def match(self, name: str) -> tuple[int, Span] | None:
         """Find the first place whose numbers are of the wanted forms; captures are the target's numbers."""
-        source = self.sources[0]
-        for found in source.compiled.finditer(name, timeout=TIME_LIMIT):
-            variables = self._solve(tuple(int(found.group(actual)) for _, actual in source.groups))
+        for found in self.sources[0].spans(name):
+            texts = [text for _, text in found.captures]
+            if any(len(text) > _MOST_DIGITS for text in texts):
+                continue
+            variables = self._solve(tuple(map(int, texts)))
             if variables is not None:
                 numbers = [form.value(variables[form.variable]) for form in self._target_forms]
                 if all(number >= 0 for number in numbers):
                     captures = tuple((i + 1, str(number)) for i, number in enumerate(numbers))
-                    return 0, Span(found.start(), found.end(), captures, ())
+                    return 0, Span(found.start, found.end, captures, ())
         return None
 
     def _solve(self, numbers: tuple[int, ...]) -> dict[str, int] | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import regex
+
 from weightloom.engine.errors import RuleError
 from weightloom.engine.syntax import Token, tokens
 from weightloom.engine.templates import Template
@@ -43,15 +44,27 @@ class SourcePattern:
         try:
             found = self.compiled.search(name, timeout=TIME_LIMIT)
         except TimeoutError as error:
-            raise RuleError(
-                f"pattern {self.text!r} ran for more than {TIME_LIMIT:g} s on the name {name[:80]!r}",
-                expected="a pattern without nested repetition such as (a+)+",
-                hint="simplify the pattern; `rules lint` points at what backtracks",
-                rule=self.text,
-                tensor=name,
-            ) from error
-        if found is None:
-            return None
+            raise self._too_long(name) from error
+        return None if found is None else self._span(found)
+
+    def spans(self, name: str) -> Iterator[Span]:
+        """Find all matches that do not overlap, from left to right; raises as `search` does."""
+        try:
+            for found in self.compiled.finditer(name, timeout=TIME_LIMIT):
+                yield self._span(found)
+        except TimeoutError as error:
+            raise self._too_long(name) from error
+
+    def _too_long(self, name: str) -> RuleError:
+        return RuleError(
+            f"pattern {self.text!r} ran for more than {TIME_LIMIT:g} s on the name {name[:80]!r}",
+            expected="a pattern without nested repetition such as (a+)+",
+            hint="simplify the pattern; `rules lint` points at what backtracks",
+            rule=self.text,
+            tensor=name,
+        )
+
+    def _span(self, found: regex.Match[str]) -> Span:
         captures = tuple((number, found.group(actual) or "") for number, actual in self.groups)
         return Span(found.start(), found.end(), captures, tuple(found.group(n) or "" for n in self.stars))
 
@@ -178,6 +191,19 @@ def _outside_groups(parts: tuple[Token, ...]) -> Iterator[Token]:
 
 def _escaped(part: Token) -> str:
     return r"\." if part.kind == "any" else part.text
+
+
+def check_holes(template: Template, sources: Sequence[SourcePattern]) -> None:
+    """Refuse a target that needs a capture or a star which a source does not give."""
+    check_references(template, sources)
+    for source in sources:
+        if template.stars > len(source.stars):
+            raise RuleError(
+                f"target {template.text!r} has more stars than source {source.text!r}",
+                expected="a star in each source for each star in the target",
+                field="target_patterns",
+                rule=source.text,
+            )
 
 
 def check_references(template: Template, sources: Sequence[SourcePattern]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from weightloom.engine.errors import RuleError
-from weightloom.engine.patterns import check_references, literal_pattern
+from weightloom.engine.patterns import check_holes, literal_pattern
 from weightloom.engine.renaming import Renaming
 
 
@@ -29,7 +29,7 @@ class RenameGroup(Renaming):
                 field="target_patterns",
             )
         for template, source in zip(self.templates, self.sources, strict=True):
-            check_references(template, [source])
+            check_holes(template, [source])
 
     def turns_on(self, names: Iterable[str]) -> bool:
         """Say whether the first pattern matches any of the names (as the scope shows them)."""

@@ -11,7 +11,7 @@ from weightloom.engine.errors import NotInvertible, RuleError
 from weightloom.engine.patterns import (
     SourcePattern,
     Span,
-    check_references,
+    check_holes,
     compile_source,
     leftmost,
     literal_pattern,
@@ -37,7 +37,7 @@ class Renaming(Rule):
     def _check(self) -> None:
         """Read every pattern now, so that a wrong one is an error where it is written."""
         for template in self.templates:
-            check_references(template, self.sources)
+            check_holes(template, self.sources)
 
     @cached_property
     def templates(self) -> tuple[Template, ...]:
@@ -108,12 +108,6 @@ class WeightRenaming(Renaming):
                 field="target_patterns",
             )
         super()._check()
-        if self.templates[0].stars > min(len(source.stars) for source in self.sources):
-            raise RuleError(
-                f"target {self.target_patterns[0]!r} has more stars than a source",
-                expected="a star in each source for each star in the target",
-                field="target_patterns",
-            )
 
     def inverse(self) -> WeightRenaming:
         """Swap source and target; with several sources the first one's name is written."""
