@@ -127,9 +127,11 @@ def fuse(a: Tile, b: Tile, dim: int) -> Tile | None:
     factors = _continued(a.axes[dim].factors, b.axes[dim].factors, step, stride)
     if factors is None:
         return None
-    axes = (*a.axes[:dim], Axis(a.axes[dim].start, fused(factors)), *a.axes[dim + 1 :])
+    # A step may be shorter than those inside `a`, where `b` lies between its elements.
+    ordered = sorted(factors, key=lambda factor: -factor.step)
+    axes = (*a.axes[:dim], Axis(a.axes[dim].start, fused(ordered)), *a.axes[dim + 1 :])
     in_source = ((f.stride, f.times) for axis in axes for f in axis.factors)
-    in_view = ((f.step, f.times) for f in factors)
+    in_view = ((f.step, f.times) for f in ordered)
     return Tile(a.slot, a.offset, axes) if _nests(in_source) and _nests(in_view) else None
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+from itertools import product
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.strategies import move_programs
 from weightloom.engine.axis import Axis, Factor, clip, split
 from weightloom.engine.errors import PlanError
+from weightloom.engine.program import Program
 from weightloom.engine.spec import TensorSpec
 from weightloom.engine.view import MAX_DIMS, MAX_TILES, View
 
@@ -54,6 +59,24 @@ def test_split_gives_rows_and_columns(axis: Axis, size: int) -> None:
         assert not kept.keys() & found.keys()
         kept |= found
     assert kept == positions(axis)
+
+
+def nested(factors: Iterable[Factor]) -> bool:
+    """Whether each step is longer than all that comes after it reaches."""
+    found = list(factors)
+    return all(f.step > sum((g.times - 1) * g.step for g in found[at + 1 :]) for at, f in enumerate(found))
+
+
+@given(move_programs())
+def test_tiles_nest_and_cover_each_element_once(program: Program) -> None:
+    for view in program.views():
+        covered = Counter(at for tile in view for at in product(*(positions(axis).keys() for axis in tile.axes)))
+        assert covered == Counter(product(*map(range, view.shape)))
+        for tile in view:
+            assert all(nested(axis.factors) for axis in tile.axes)
+            loops = [factor for axis in tile.axes for factor in axis.factors]
+            in_source = [Factor(times, stride, 0) for times, _, stride in loops]
+            assert nested(sorted(in_source, key=lambda factor: -factor.step))
 
 
 def rows(shape: tuple[int, ...], slot: int = 0) -> View:
