@@ -74,7 +74,7 @@ def with_dtype(plan: Plan, dtype: str, keep: Callable[[str], bool] = lambda name
     specs = {name: spec for group in groups for name, spec in zip(group.targets, group.program.out_specs, strict=True)}
     params = {name: specs.get(name, spec) for name, spec in plan.params.items()}
     report = replace(plan.report, lossy=tuple(lossy_records(groups)))
-    return replace(plan, groups=groups, params=params, report=report)
+    return replace(plan, groups=groups, params=params, report=report, before=plan.before or plan)
 
 
 def _cast(group: Group, dtype: str, keep: Callable[[str], bool]) -> Group:

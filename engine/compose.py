@@ -30,6 +30,7 @@ def compose(first: Plan, second: Plan) -> Plan:
         report=replace(first.report, lossy=(*first.report.lossy, *second.report.lossy)),
         inverted=first.inverted,
         checkpoint=first.checkpoint,
+        before=first.before or first,
     )
 
 

@@ -12,8 +12,10 @@ from typing import Any
 
 from weightloom.engine.build import build_plan
 from weightloom.engine.checkpoint import Checkpoint
+from weightloom.engine.claims import Tie
 from weightloom.engine.converter import WeightConverter
 from weightloom.engine.errors import NotInvertible, PlanError
+from weightloom.engine.fit import Fit
 from weightloom.engine.groups import Bundle, bind, bundle
 from weightloom.engine.plan import Plan
 from weightloom.engine.prefix import PrefixChange
@@ -22,6 +24,7 @@ from weightloom.engine.resolve import Claim
 from weightloom.engine.rule import Rule
 from weightloom.engine.ruleset import RuleSet
 from weightloom.engine.spec import TensorSpec
+from weightloom.engine.ties import second_ends
 
 
 def save_plan(
@@ -35,7 +38,9 @@ def save_plan(
     ruleset = rules if isinstance(rules, RuleSet) else RuleSet(rules)
     config = config or {}
     active = [rule for rule in ruleset if rule.applies(config, {})]
-    writer = _Writer(active, config, params, ruleset.base_model_prefix)
+    shared = second_ends([rule for rule in active if isinstance(rule, Tie)], Fit(params, ruleset.base_model_prefix))
+    written = {name: spec for name, spec in params.items() if name not in shared}
+    writer = _Writer(active, config, written, ruleset.base_model_prefix)
     tensors, made_of = writer.tensors()
     plan = build_plan(Checkpoint.from_specs(tensors), ruleset, params, config=config)
     writer.verify(plan, made_of)

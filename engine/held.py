@@ -6,17 +6,40 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from weightloom.engine.carrier import carried, spec_of
+from weightloom.engine.carrier import carried, memory_of, spec_of
 from weightloom.engine.dtypes import DTYPES
 from weightloom.engine.errors import PlanError
 from weightloom.engine.groups import Group
 from weightloom.engine.plan import Plan
 from weightloom.engine.program import Program
-from weightloom.engine.report import grouped
+from weightloom.engine.report import LoadReport, grouped_names
 from weightloom.engine.spec import TensorSpec
 
 if TYPE_CHECKING:
     import mlx.core as mx
+
+
+def with_other_ends(params: Mapping[str, mx.array], report: LoadReport) -> dict[str, mx.array]:
+    """Give the parameters with the ends of a tie that were left out; PlanError where two that were given differ."""
+    found = dict(params)
+    for names in report.tied_names:
+        given = [name for name in names if name in params]
+        for name in given[1:]:
+            _check_equal(given[0], name, params)
+        found |= {name: params[given[0]] for name in names if given and name not in params}
+    return found
+
+
+def _check_equal(name: str, other: str, params: Mapping[str, mx.array]) -> None:
+    first, second = params[name], params[other]
+    if first is second or (spec_of(first) == spec_of(second) and memory_of(first) == memory_of(second)):
+        return
+    raise PlanError(
+        f"{name} and {other} are tied, and the arrays given for them differ",
+        expected="one array for both, or two equal ones",
+        hint="give one of them, or load with the tie switched off (tie_word_embeddings false) to keep both",
+        tensor=name,
+    )
 
 
 def as_held(back: Plan, params: Mapping[str, mx.array]) -> Plan:
@@ -25,18 +48,10 @@ def as_held(back: Plan, params: Mapping[str, mx.array]) -> Plan:
     Raises PlanError for a parameter that is lacking, unknown or of another shape: nothing would be lost in
     silence. A float parameter may have become another float type; its tensors are written as that.
     """
-    tied = {record.parameter: record.other for record in back.report.tied}
     needed = {name for group in (*back.groups, *back.copies) for name in group.sources}
-    lacking = [name for name in needed if name not in params and tied.get(name) not in params]
-    unknown = [name for name in params if name not in needed and name not in tied and name not in back.sources]
-    if lacking or unknown:
-        _refuse("parameters that are lacking", lacking)
-        _refuse("parameters that the plan has no place for", unknown)
-    held = {
-        name: _held(name, back.sources[name], params[name])
-        for name in needed
-        if name in params and name in back.sources
-    }
+    _refuse("parameters that are lacking", needed - set(params))
+    _refuse("parameters that the plan has no place for", set(params) - needed - set(back.sources))
+    held = {name: _held(name, back.sources[name], params[name]) for name in needed}
     changed = {name: spec for name, spec in held.items() if spec.dtype != back.sources[name].dtype}
     if not changed:
         return back
@@ -50,7 +65,7 @@ def as_held(back: Plan, params: Mapping[str, mx.array]) -> Plan:
 
 
 def _refuse(what: str, names: Iterable[str]) -> None:
-    lines = list(grouped(sorted(names)))
+    lines = list(grouped_names(sorted(names)))
     if lines:
         raise PlanError(
             "\n".join([f"{what}:", *(f"  {line}" for line in lines)]),

@@ -30,22 +30,18 @@ class Origin(Protocol):
 
 @dataclass(frozen=True)
 class ParameterOrigin:
-    """The sources are parameters; `tied` gives the other end of one that is not held."""
+    """The sources are parameters."""
 
     params: Mapping[str, mx.array]
-    tied: Mapping[str, str]
 
     def reader(self, sources: tuple[str, ...], slots: Iterable[int]) -> Reader:
         """Read from the arrays' memory; it is looked up once."""
-        memory = {slot: memory_of(self._array(sources[slot])) for slot in slots}
+        memory = {slot: memory_of(self.params[sources[slot]]) for slot in slots}
 
         def read(slot: int, offset: int, buffer: memoryview) -> None:
             buffer[:] = memory[slot][offset : offset + len(buffer)]
 
         return read
-
-    def _array(self, name: str) -> mx.array:
-        return self.params[name] if name in self.params else self.params[self.tied[name]]
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from weightloom.engine.spec import TensorSpec
 
 if TYPE_CHECKING:
     import mlx.core as mx
+
     from weightloom.engine.checkpoint import Checkpoint
     from weightloom.engine.describe import Row, Step
     from weightloom.engine.sharding import Sharding
@@ -41,7 +42,8 @@ class Plan:
 
     `sources` are the checkpoint's tensors and `params` the parameters that the groups make (of an inverse plan
     the other way round). `copies` are groups whose target shares another parameter's tensor: they must hold the
-    same bytes, and are written from that parameter.
+    same bytes, and are written from that parameter. `before` is the plan that this one was made from by composing or
+    casting: whether two ends of a tie are equal is seen there.
     """
 
     sources: Mapping[str, TensorSpec]
@@ -49,10 +51,11 @@ class Plan:
     groups: tuple[Group, ...]
     copies: tuple[Group, ...] = ()
     kept: tuple[Kept, ...] = ()
-    report: LoadReport = LoadReport()
+    report: LoadReport = field(default_factory=LoadReport)
     inverted: bool = False
     checkpoint: Checkpoint | None = field(default=None, compare=False, repr=False)
     resolver: Resolver | None = field(default=None, compare=False, repr=False)
+    before: Plan | None = field(default=None, compare=False, repr=False)
     hints: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     __hash__ = None  # type: ignore[assignment]  # it holds mappings

@@ -126,6 +126,16 @@ class LoadReport:
         return bool(self.mismatched or self.incomplete or self.ambiguous)
 
     @property
+    def tied_names(self) -> tuple[tuple[str, ...], ...]:
+        """The parameters that share one tensor, each set of them sorted."""
+        sets: dict[str, frozenset[str]] = {}
+        for record in self.tied:
+            ends = (record.parameter, record.other)
+            joined = frozenset(ends).union(*(sets.get(end, ()) for end in ends))
+            sets |= dict.fromkeys(joined, joined)
+        return tuple(sorted({tuple(sorted(names)) for names in sets.values()}))
+
+    @property
     def kinds(self) -> int:
         """How many kinds of finding there are."""
         return sum(bool(getattr(self, field.name)) for field in fields(self))

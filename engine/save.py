@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from weightloom.engine.commit import replacing_directory
 from weightloom.engine.files import FILES, Files
-from weightloom.engine.held import as_held
+from weightloom.engine.held import as_held, with_other_ends
 from weightloom.engine.natural import natural
 from weightloom.engine.origin import BLOCK, CheckpointOrigin, Origin, ParameterOrigin, pieces
 from weightloom.engine.plan import Plan, Progress
 from weightloom.engine.shard_plan import Layout, Output, ShardPlan, plan_shards
 from weightloom.engine.shards import ShardWriter
+from weightloom.engine.tie_check import check_ties
 
 if TYPE_CHECKING:
     import mlx.core as mx
@@ -40,13 +41,13 @@ def save(
 
     `side_files` (name -> content, or a file to copy) go beside it, as they are.
     """
-    back = as_held(plan.inverse(), params)
+    held = with_other_ends(params, plan.report)
+    back = as_held(plan.inverse(), held)
     if plan.checkpoint is not None:
         plan.checkpoint.check_unchanged()
     layout = plan_shards(back, plan.checkpoint, max_shard_bytes)
-    tied = {record.parameter: record.other for record in plan.report.tied}
-    origin = ParameterOrigin(params, {**tied, **{other: name for name, other in tied.items()}})
-    return write(layout, origin, directory, overwrite, progress, side_files or {}, files)
+    origin = ParameterOrigin(held)
+    return write(layout, origin, directory, overwrite, progress, side_files or {}, files, plan.checkpoint)
 
 
 def convert(
@@ -66,6 +67,7 @@ def convert(
     plan.check()
     assert plan.checkpoint is not None
     plan.checkpoint.check_unchanged()
+    check_ties(plan)
     layout = plan_shards(plan_targets(plan), None, max_shard_bytes)
     origin = CheckpointOrigin(plan.checkpoint)
     return write(layout, origin, directory, overwrite, progress, side_files or {}, files, plan.checkpoint)

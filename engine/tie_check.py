@@ -13,6 +13,7 @@ _BLOCK = 4 << 20
 
 def check_ties(plan: Plan) -> None:
     """Compare the two ends of each tie; raises PlanError, naming both tensors, where they differ."""
+    plan = plan.before or plan
     for record in plan.report.tied:
         if record.copy:
             _check(plan, record)

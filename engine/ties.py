@@ -22,7 +22,7 @@ def tie(
     copies: dict[str, Group] = {}
     records: list[Tied] = []
     differing: list[Mismatch] = []
-    for name, other, rule in _ends(sorted({*owner, *fit.names()}), ties, fit):
+    for name, other, rule in tied_ends(sorted({*owner, *fit.names()}), ties, fit):
         if name in copies or any(record.parameter == name for record in records):
             continue
         if name in owner and other in owner and len(owner[name].targets) == 1:
@@ -37,7 +37,17 @@ def tie(
     return kept, list(copies.values()), records, differing
 
 
-def _ends(names: Sequence[str], ties: Sequence[Tie], fit: Fit) -> list[tuple[str, str, Tie]]:
+def second_ends(ties: Sequence[Tie], fit: Fit) -> set[str]:
+    """Give the parameters that need not be written, for each shares the tensor of one that is."""
+    found: set[str] = set()
+    for name, other, _ in tied_ends(fit.names(), ties, fit):
+        if fit.is_parameter(other) and other not in found:
+            found.add(name)
+    return found
+
+
+def tied_ends(names: Sequence[str], ties: Sequence[Tie], fit: Fit) -> list[tuple[str, str, Tie]]:
+    """Give (name, the name it shares its tensor with, rule) for each name that a tie is about."""
     found: list[tuple[str, str, Tie]] = []
     for rule in ties:
         for name in names:
