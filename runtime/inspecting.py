@@ -56,11 +56,19 @@ def _why(choice: Choice | None, unknown: CheckpointError | None) -> str:
 
 
 def _templates(tensors: Mapping[str, TensorSpec]) -> tuple[Template, ...]:
-    found: dict[tuple[str, str, tuple[int, ...]], list[int]] = {}
+    """Group tensors by shape of name, dtype and shape; one that is alone keeps its name as it is."""
+    found: dict[tuple[str, str, tuple[int, ...]], list[str]] = {}
     for name, spec in tensors.items():
-        found.setdefault((shape_text(name), spec.dtype or "", spec.shape), []).append(spec.nbytes)
+        found.setdefault((shape_text(name), spec.dtype or "", spec.shape), []).append(name)
     return tuple(
-        Template(name, len(sizes), dtype, shape, sum(sizes)) for (name, dtype, shape), sizes in sorted(found.items())
+        Template(
+            names[0] if len(names) == 1 else text,
+            len(names),
+            dtype,
+            shape,
+            sum(tensors[name].nbytes for name in names),
+        )
+        for (text, dtype, shape), names in sorted(found.items())
     )
 
 

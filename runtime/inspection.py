@@ -11,7 +11,7 @@ from weightloom.runtime.text import aligned, plural, size
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Tensors of one shape of name (numbers as `*`), dtype and shape; `nbytes` is that of all of them."""
+    """Tensors of one shape of name (numbers as `*` where there are several), dtype and shape; `nbytes` of all."""
 
     name: str
     count: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +18,10 @@ def progress_bar(label: str, quiet: bool) -> Iterator[Progress | None]:
         return
     from tqdm import tqdm
 
-    with tqdm(desc=label, unit="B", unit_scale=True, file=sys.stderr, leave=True) as bar:
+    # Some terminals say that they have 0 columns and lines, and tqdm would believe them.
+    columns, lines = shutil.get_terminal_size()
+    ncols = min(columns, 100)
+    with tqdm(desc=label, unit="B", unit_scale=True, file=sys.stderr, ncols=ncols, nrows=max(lines, 2)) as bar:
 
         def advance(done: int, total: int) -> None:
             bar.total = total

@@ -20,7 +20,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from weightloom.rules import lint_rules
 
     findings = [finding for file in args.files for finding in lint_rules(file)]
-    lines = [f"{each.file}:{each.line}:{each.column}: {each.code} {each.message}" for each in findings]
+    lines = map(str, findings)
     data = {"command": "rules lint", "files": args.files, "findings": [asdict(each) for each in findings]}
     remarks = f"{plural(len(findings), 'finding')} in {plural(len(args.files), 'file')}"
     return Outcome(AT_FAULT if findings else FINE, data, "\n".join(lines), remarks)

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weightloom.engine.errors import CheckpointError, StorageError, WeightloomError
+from weightloom.runtime.config import Config, find_config, parse, read_config
+
+PLACE = Path("config.json")
+
+
+def config(values: object) -> Config:
+    import json
+
+    raw = json.dumps(values).encode()
+    return Config(PLACE, raw, parse(raw, PLACE))
+
+
+def test_the_deciding_fields() -> None:
+    found = config({"architectures": ["BertModel", "Other"], "model_type": "bert"})
+    assert (found.class_name, found.model_type, found.quantization) == ("BertModel", "bert", None)
+    assert config({}).class_name is None and config({}).model_type is None
+
+
+@pytest.mark.parametrize("empty", [None, []])
+def test_no_architectures(empty: object) -> None:
+    """Configs that were saved without a model have null there."""
+    assert config({"architectures": empty}).class_name is None
+
+
+@pytest.mark.parametrize("value", [None, 5, "", "  ", ["bert"], {}, True])
+def test_a_model_type_that_is_no_name_is_an_error_that_names_field_and_file(value: object) -> None:
+    with pytest.raises(CheckpointError, match="model_type is") as caught:
+        _ = config({"model_type": value}).model_type
+    assert (caught.value.field, caught.value.file) == ("model_type", "config.json")
+
+
+@pytest.mark.parametrize("value", ["BertModel", [None], [""], [5, "x"], {}, 3])
+def test_architectures_that_are_no_names(value: object) -> None:
+    with pytest.raises(CheckpointError, match="architectures is") as caught:
+        _ = config({"architectures": value}).class_name
+    assert caught.value.field == "architectures"
+
+
+def test_quantization_is_named_only() -> None:
+    assert config({"quantization_config": {"quant_method": "gptq", "bits": 4}}).quantization == "gptq"
+    assert config({"quantization": {"bits": 4}}).quantization == "no method named, in 'quantization'"
+    assert config({"quantization_config": None}).quantization is None
+
+
+def test_pythons_own_numbers_are_accepted() -> None:
+    found = parse(b'{"a": NaN, "b": -Infinity, "c": Infinity}', PLACE)
+    assert math.isnan(found["a"]) and found["b"] == -math.inf
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (b'{"a": 1, "a": 2}', "'a' is there twice"),
+        (b'{"x": {"a": 1, "a": 2}}', "'a' is there twice"),
+        (b"[]", "not an object"),
+        (b"null", "not an object"),
+        (b"", "line 1 column 1"),
+        (b'{"a": 1,}', "not JSON"),
+        (b'{"a": "\xff"}', "at byte 7"),
+        (b"\xef\xbb\xbf{}", "not JSON"),
+        (b'{"a": 1}'.decode().encode("utf-16"), "not JSON"),
+        (b'{"a":' * 100_000, "nested too deeply"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "thousands of digits"),
+    ],
+)
+def test_what_is_no_config(raw: bytes, text: str) -> None:
+    with pytest.raises(CheckpointError, match=text) as caught:
+        parse(raw, PLACE)
+    assert caught.value.file == "config.json"
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60).map(lambda text: ("{" + text + "}").encode()))
+def test_nothing_else_escapes(raw: bytes) -> None:
+    try:
+        parse(raw, PLACE)
+    except WeightloomError:
+        pass
+
+
+def test_where_it_is_looked_for(tmp_path: Path) -> None:
+    assert find_config(tmp_path) is None
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    for path in (tmp_path, tmp_path / "model.safetensors", tmp_path / "model.safetensors.index.json"):
+        found = find_config(path)
+        assert found is not None and found.model_type == "bert"
+
+
+def test_one_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "config.json").symlink_to(tmp_path / "gone")
+    with pytest.raises(StorageError, match="cannot read"):
+        find_config(tmp_path)
+    (tmp_path / "as_folder.json").mkdir()
+    with pytest.raises(StorageError, match="cannot read"):
+        read_config(tmp_path / "as_folder.json")
