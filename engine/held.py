@@ -24,7 +24,8 @@ def with_other_ends(params: Mapping[str, mx.array], report: LoadReport) -> dict[
     found = dict(params)
     for names in report.tied_names:
         given = [name for name in names if name in params]
-        for name in given[1:]:
+        for name in given:
+            _check_is_array(name, params[name])
             _check_equal(given[0], name, params)
         found |= {name: params[given[0]] for name in names if given and name not in params}
     return found
@@ -76,6 +77,7 @@ def _refuse(what: str, names: Iterable[str]) -> None:
 
 def _held(name: str, spec: TensorSpec, array: mx.array) -> TensorSpec:
     """Give the spec that a parameter has now: the label of its carrier, or the float type that it became."""
+    _check_is_array(name, array)
     now, wanted = spec_of(array), carried(spec)
     if now == wanted:
         return spec
@@ -85,9 +87,21 @@ def _held(name: str, spec: TensorSpec, array: mx.array) -> TensorSpec:
     raise PlanError(
         f"{name} is {now}",
         expected=f"{wanted}, as it was loaded",
-        hint="give the array the plan's shape",
+        hint="give an array of that shape and dtype; a float may become F16, BF16 or F32",
         tensor=name,
     )
+
+
+def _check_is_array(name: str, array: object) -> None:
+    import mlx.core as mx
+
+    if not isinstance(array, mx.array):
+        raise PlanError(
+            f"{name} is a {type(array).__module__}.{type(array).__name__}",
+            expected="an mlx.core.array",
+            hint="give mx.array(...) of it",
+            tensor=name,
+        )
 
 
 def _recast(group: Group, changed: Mapping[str, TensorSpec]) -> Group:
@@ -100,4 +114,13 @@ def _recast(group: Group, changed: Mapping[str, TensorSpec]) -> Group:
             tensor=group.sources[0],
         )
     specs = tuple(changed.get(name, spec) for name, spec in zip(group.sources, group.program.in_specs, strict=True))
+    if len({spec.dtype for spec in specs}) > 1:
+        shown = ", ".join(f"{name} {spec.dtype}" for name, spec in zip(group.sources[:4], specs, strict=False))
+        raise PlanError(
+            f"parameters of one tensor have different dtypes now: {shown}",
+            expected="one dtype for all that are written together",
+            hint="cast all of them, or none",
+            tensor=next(name for name in group.sources if name in changed),
+            rule=group.rule.title() if group.rule else None,
+        )
     return replace(group, program=Program(specs, group.program.moves))

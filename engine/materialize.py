@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from weightloom.engine.carrier import carried
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 # Below this a second thread costs more than it saves.
 _WORTH_SPLITTING = 8 << 20
+_BATCH = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,12 @@ class _Run:
 
     def arrays(self, wanted: Sequence[_Wanted]) -> dict[str, mx.array]:
         """Make MLX arrays, each read into its own memory."""
+        found: dict[str, mx.array] = {}
+        for start, stop in _batches([each.view.nbytes for each in wanted]):
+            found |= self._batch(wanted[start:stop])
+        return found
 
+    def _batch(self, wanted: Sequence[_Wanted]) -> dict[str, mx.array]:
         def fill(number: int, out: memoryview) -> None:
             self.read(wanted[number], out)
             self.meter.add(len(out))
@@ -120,10 +127,24 @@ class _Run:
         row = len(out) // rows
         jobs = [
             self.pool.submit(gather, view.cut(0, start, stop), read, out[start * row : stop * row])
-            for start, stop in zip(cuts, cuts[1:], strict=False)
+            for start, stop in pairwise(cuts)
         ]
+        # All must have ended before the buffer may go.
+        wait(jobs)
         for job in jobs:
             job.result()
+
+
+def _batches(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Cut a list of sizes in bytes into runs, each for one read: between two of them an interrupt is heard."""
+    start, total = 0, 0
+    for number, size in enumerate(sizes):
+        if total and total + size > _BATCH:
+            yield start, number
+            start, total = number, 0
+        total += size
+    if sizes:
+        yield start, len(sizes)
 
 
 def reader(checkpoint: Checkpoint, sources: Sequence[str]) -> Callable[[int, int, memoryview], None]:

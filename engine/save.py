@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,14 +14,14 @@ from weightloom.engine.origin import BLOCK, CheckpointOrigin, Origin, ParameterO
 from weightloom.engine.plan import Plan, Progress
 from weightloom.engine.shard_plan import Layout, Output, ShardPlan, plan_shards
 from weightloom.engine.shards import ShardWriter
+from weightloom.engine.side_files import SideFiles, check_side_files, make_parents, write_side_files
 from weightloom.engine.tie_check import check_ties
+from weightloom.engine.weight_files import refuse_mixing, weight_files
 
 if TYPE_CHECKING:
     import mlx.core as mx
 
     from weightloom.engine.checkpoint import Checkpoint
-
-SideFiles = Mapping[str, bytes | Path]
 
 
 def save(
@@ -112,41 +110,28 @@ def write(
 ) -> list[Path]:
     """Write all files of a layout into a directory that is replaced in one step."""
     meter = _Meter(progress, layout.nbytes)
-    with replacing_directory(directory, overwrite=overwrite, ours=weight_files, files=files) as folder:
+    names = [shard.name for shard in layout.shards] + ([layout.index_name] if layout.index is not None else [])
+    check_side_files(side_files, names)
+    if layout.index is None:
+        refuse_mixing(directory, names, files)
+
+    def ours(folder: Path) -> Collection[str]:
+        return weight_files(folder, files)
+
+    with replacing_directory(directory, overwrite=overwrite, ours=ours, files=files) as folder:
         for shard in layout.shards:
             _write_shard(folder, shard, origin, files, meter)
         if layout.index is not None:
             files.write_file(folder / layout.index_name, layout.index)
-        _write_side_files(folder, side_files, files)
+        write_side_files(folder, side_files, files)
         if checkpoint is not None:
             checkpoint.check_unchanged()
-    names = [shard.name for shard in layout.shards] + ([layout.index_name] if layout.index is not None else [])
     return [directory / name for name in names]
-
-
-def weight_files(directory: Path) -> Collection[str]:
-    """Name the files in a directory that hold its weights: what a save into it replaces."""
-    names = [entry.name for entry in directory.iterdir()]
-    indexes = [name for name in names if name.endswith(".safetensors.index.json")]
-    found = {name for name in names if re.fullmatch(r"model(-\d+-of-\d+)?\.safetensors", name)}
-    for name in indexes:
-        found |= _indexed(directory / name)
-    loose = () if indexes or found else (name for name in names if name.endswith(".safetensors"))
-    return sorted({*found, *indexes, *loose})
-
-
-def _indexed(path: Path) -> set[str]:
-    """The shards that an index names; an index that cannot be read names none."""
-    try:
-        shards = set(json.loads(path.read_bytes())["weight_map"].values())
-        return {name for name in shards if isinstance(name, str) and ".." not in Path(name).parts}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return set()
 
 
 def _write_shard(folder: Path, shard: ShardPlan, origin: Origin, files: Files, meter: _Meter) -> None:
     path = folder / shard.name
-    _make_parents(folder, path, files)
+    make_parents(folder, path, files)
     with ShardWriter(path, shard.header, shard.data_length, files) as writer:
         for output in shard.outputs:
             offset = output.start
@@ -172,18 +157,6 @@ def _kept_pieces(output: Output) -> Iterator[memoryview]:
         source.read_into(offset, out)
         yield out
         offset += len(out)
-
-
-def _write_side_files(folder: Path, side_files: SideFiles, files: Files) -> None:
-    for name, content in side_files.items():
-        _make_parents(folder, folder / name, files)
-        files.write_file(folder / name, content if isinstance(content, bytes) else content.read_bytes())
-
-
-def _make_parents(folder: Path, path: Path, files: Files) -> None:
-    for parent in list(path.relative_to(folder).parents)[-2::-1]:
-        if files.status(folder / parent) is None:
-            files.make_directory(folder / parent)
 
 
 class _Meter:

@@ -13,6 +13,7 @@ from weightloom.engine.plan import Plan
 from weightloom.engine.shards import index_json, shard_names, split_into_shards
 from weightloom.engine.source import ByteSource
 from weightloom.engine.spec import TensorSpec
+from weightloom.engine.weight_files import can_be_found
 
 INDEX_NAME = "model.safetensors.index.json"
 
@@ -82,6 +83,8 @@ class _Origin:
 
 def _as_read(origin: _Origin, checkpoint: Checkpoint) -> Layout:
     names = [_relative(shard, checkpoint) for shard in checkpoint.shards]
+    if len(names) == 1 and checkpoint.index_path is None and not can_be_found(names):
+        names = shard_names(1)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise PlanError(
@@ -95,7 +98,7 @@ def _as_read(origin: _Origin, checkpoint: Checkpoint) -> Layout:
     index, index_name = checkpoint.index_bytes, INDEX_NAME
     if checkpoint.index_path is not None:
         index_name = checkpoint.index_path.name
-    if changed and index is not None:
+    if (changed and index is not None) or (index is None and not can_be_found(names)):
         index = _index_of(shards)
     return Layout(shards, index_name, index)
 
