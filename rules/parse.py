@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from weightloom.engine.errors import StorageError
@@ -15,6 +16,7 @@ from weightloom.rules.reading import fields
 from weightloom.rules.yaml_text import MAX_BYTES, read_yaml
 
 LAYOUT_KEYS = ("extends", "rules")
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,80}")
 
 
 def parse_rules(data: bytes, file: str, ops: Ops = default_ops) -> RuleFile:
@@ -58,6 +60,10 @@ def _layouts(node: Node | None, head: Head, root: Node, ops: Ops, problems: Prob
     if not isinstance(node, Table) or not node.entries:
         problems.add(node.at, f"layouts is {show(node)}", expected="a mapping from a layout's name to its rules")
         return ()
+    for entry in node.entries:
+        if not _NAME.fullmatch(entry.key):
+            wanted = "letters, digits, dots, - and _"
+            problems.add(entry.at, f"a layout named {entry.key[:80]!r}", expected=wanted, field="layouts")
     return tuple(_layout(entry.key, entry.value, ops, problems) for entry in node.entries)
 
 
