@@ -11,7 +11,7 @@ CPU := $(if $(filter Linux,$(shell uname -s)),$(comma)cpu)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test demo setup lint format types laws packaging bench oracle oracle-sample clean
+.PHONY: help test demo setup lint format types laws packaging bench oracle oracle-sample references clean
 
 help:
 	@echo 'make test | demo                  the two to start with'
@@ -20,6 +20,7 @@ help:
 	@echo 'make laws                         the property tests, with many more examples'
 	@echo 'make packaging                    build and install in fresh environments'
 	@echo 'make oracle | oracle-sample       compare with torch and transformers (a large install); a part of it'
+	@echo 'make references                   write the references of tests/golden anew, with the same'
 	@echo 'make bench                        every benchmark, as ratios'
 	@echo 'make clean                        delete .venv, caches and build output'
 
@@ -75,6 +76,9 @@ oracle: $(VENV)/stamp-oracle
 
 oracle-sample: $(VENV)/stamp-oracle
 	$(PY) -m pytest -m 'oracle and sample' $(ARGS)
+
+references: $(VENV)/stamp-oracle
+	$(PY) -m tests.oracle.references
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

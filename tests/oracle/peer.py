@@ -63,14 +63,18 @@ def config_of(directory: Path) -> dict[str, Any]:
 
 def save(name: str, dtype: str, sharded: bool, directory: Path) -> Path:
     """Let the reference implementation write a case's model, then put it into the published form if it has one."""
-    case = CASES[name]
+    save_pretrained(name, dtype, sharded, directory)
+    if CASES[name].published is not None:
+        _republish(CASES[name], directory)
+    return directory
+
+
+def save_pretrained(name: str, dtype: str, sharded: bool, directory: Path) -> None:
+    """Let the reference implementation write a case's model, in one file or some three."""
     model = model_of(name, dtype)
     whole = sum(tensor.numel() * tensor.element_size() for tensor in model.state_dict().values())
     with quiet():
         model.save_pretrained(directory, max_shard_size=whole // 3 if sharded else whole)
-    if case.published is not None:
-        _republish(case, directory)
-    return directory
 
 
 def read_files(directory: Path) -> dict[str, dict[str, tuple[Tensor, bytes]]]:
@@ -151,8 +155,8 @@ def quiet() -> Iterator[None]:
     from transformers.utils import logging
 
     before = logging.get_verbosity()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         yield
     finally:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from tests.oracle import peer
@@ -32,7 +33,7 @@ def plan_for(name: str, dtype: str, directory: Path) -> Plan:
 def bytes_of(array: mx.array) -> bytes:
     import mlx.core as mx
 
-    return bytes(memoryview(array.reshape(-1).view(mx.uint8))) if array.size else b""
+    return np.asarray(array.reshape(-1).view(mx.uint8)).tobytes()
 
 
 def assert_same(ours: Mapping[str, mx.array], plan: Plan, theirs: Mapping[str, torch.Tensor]) -> None:
@@ -109,7 +110,7 @@ def fresh_arrays(state: Mapping[str, torch.Tensor]) -> dict[str, tuple[Any, mx.a
     found: dict[str, tuple[Any, mx.array]] = {}
     for name, tensor in state.items():
         spec = peer.spec_of(tensor)
-        flat = mx.array(bytearray(peer.bytes_of(tensor)), dtype=mx.uint8)
+        flat = mx.array(np.frombuffer(peer.bytes_of(tensor), np.uint8))
         found[name] = spec, flat.view(types[spec.dtype]).reshape(spec.shape)
     return found
 

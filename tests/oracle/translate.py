@@ -17,14 +17,18 @@ from weightloom.engine import (
 )
 from weightloom.engine.scope import LEGACY
 
-_OPS = {"Chunk": Chunk, "Concatenate": Concatenate, "MergeModulelist": MergeModulelist}
+_OPS: dict[str, type[Chunk | Concatenate | MergeModulelist]] = {
+    "Chunk": Chunk,
+    "Concatenate": Concatenate,
+    "MergeModulelist": MergeModulelist,
+}
 
 
 def translated(identifier: str) -> RuleSet | None:
     """Give the mapping that is registered there under an identifier, or None; legacy names are not written back."""
-    from transformers.conversion_mapping import get_checkpoint_conversion_mapping
+    from transformers import conversion_mapping
 
-    found = get_checkpoint_conversion_mapping(identifier)
+    found: list[Any] | None = conversion_mapping.get_checkpoint_conversion_mapping(identifier)  # type: ignore[no-untyped-call]
     if found is None:
         return None
     rules = RuleSet(map(rule_of, found))
