@@ -1,0 +1,1 @@
+"""Parts that several architectures share; an architecture file imports these and never another architecture."""

@@ -1,0 +1,56 @@
+"""Activations by the names that configs give them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from math import pi, sqrt
+
+import mlx.core as mx
+
+from weightloom.engine.errors import ConfigError
+
+Activation = Callable[[mx.array], mx.array]
+
+
+def silu(x: mx.array) -> mx.array:
+    """x times its logistic function."""
+    return x * mx.sigmoid(x)
+
+
+def gelu(x: mx.array) -> mx.array:
+    """x times the normal distribution's cumulative function, exact."""
+    return x * (1 + mx.erf(x / sqrt(2))) / 2
+
+
+def gelu_tanh(x: mx.array) -> mx.array:
+    """`gelu` by its tanh approximation."""
+    return x * (1 + mx.tanh(sqrt(2 / pi) * (x + 0.044715 * x * x * x))) / 2
+
+
+def relu(x: mx.array) -> mx.array:
+    """x where positive, else 0."""
+    return mx.maximum(x, 0)
+
+
+ACTIVATIONS: dict[str, Activation] = {
+    "silu": silu,
+    "swish": silu,
+    "gelu": gelu,
+    "gelu_new": gelu_tanh,
+    "gelu_pytorch_tanh": gelu_tanh,
+    "relu": relu,
+}
+
+
+def activation(name: str, field: str = "hidden_act") -> Activation:
+    """Give the activation of a name; raises ConfigError, naming `field` and the known ones, for another."""
+    if name in ACTIVATIONS:
+        return ACTIVATIONS[name]
+    near = get_close_matches(name, ACTIVATIONS, n=1)
+    raise ConfigError(
+        f"{field} is {name!r}",
+        expected=f"one of {', '.join(ACTIVATIONS)}",
+        hint=f"did you mean {near[0]!r}?" if near else None,
+        field=field,
+    )

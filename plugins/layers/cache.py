@@ -1,0 +1,152 @@
+"""Caches of keys and values: what attention keeps of the tokens seen so far, one cache a layer.
+
+A cache says how many tokens it has seen (`offset`), and `update` takes the keys and values of new ones,
+(B, kv_heads, L, head_dim), and gives those that the new tokens may attend to. They come oldest first and end with
+the new ones; for one new token their order is free, for it attends to all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import mlx.core as mx
+
+STEP = 256
+
+
+class Cache(Protocol):
+    """What attention asks of a cache."""
+
+    @property
+    def offset(self) -> int:
+        """Tokens seen so far: the position of the next one."""
+        ...
+
+    def update(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
+        """Take new keys and values; give all that the new tokens may attend to."""
+        ...
+
+
+class NoCache:
+    """Nothing is kept: the tokens at hand are all there are."""
+
+    @property
+    def offset(self) -> int:
+        """Give 0."""
+        return 0
+
+    def update(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
+        """Give back what came."""
+        return keys, values
+
+
+class FullCache:
+    """Keeps all; a token is written in place into buffers that grow in steps."""
+
+    def __init__(self) -> None:
+        self._offset = 0
+        self._keys, self._values = _Buffer(), _Buffer()
+
+    @property
+    def offset(self) -> int:
+        """Tokens seen so far: the position of the next one."""
+        return self._offset
+
+    def update(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
+        """Keep new keys and values; give all."""
+        start, self._offset = self._offset, self._offset + keys.shape[2]
+        self._keys.write(start, keys)
+        self._values.write(start, values)
+        return self._keys.read(self._offset), self._values.read(self._offset)
+
+
+class SlidingCache:
+    """Keeps the last `window` tokens in a ring: position p stands in slot p mod window."""
+
+    def __init__(self, window: int) -> None:
+        self._offset = 0
+        self._keys, self._values = _Ring(window), _Ring(window)
+
+    @property
+    def offset(self) -> int:
+        """Tokens seen so far: the position of the next one."""
+        return self._offset
+
+    def update(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
+        """Keep new keys and values; give them after the last window - 1 older ones."""
+        start, self._offset = self._offset, self._offset + keys.shape[2]
+        return self._keys.update(start, keys), self._values.update(start, values)
+
+
+def make_cache(window: int | None) -> FullCache | SlidingCache:
+    """Give the cache for a layer that sees `window` tokens, or all where it is None."""
+    return FullCache() if window is None else SlidingCache(window)
+
+
+class _Buffer:
+    """An array (B, heads, capacity, head_dim) whose capacity grows in steps up to a limit."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        self._limit = limit
+        self._array: mx.array | None = None
+
+    def write(self, start: int, new: mx.array) -> None:
+        """Write at slots from `start` on."""
+        stop = start + new.shape[2]
+        array = self._with_room(stop, new)
+        array[:, :, start:stop] = new
+        self._array = array
+
+    def read(self, stop: int) -> mx.array:
+        """Give the slots before `stop`."""
+        assert self._array is not None
+        return self._array if self._array.shape[2] == stop else self._array[:, :, :stop]
+
+    def _with_room(self, stop: int, like: mx.array) -> mx.array:
+        held = 0 if self._array is None else self._array.shape[2]
+        if self._array is not None and stop <= held:
+            return self._array
+        batch, heads, _, dims = like.shape
+        more = mx.zeros((batch, heads, self._capacity(stop) - held, dims), like.dtype)
+        return more if self._array is None else mx.concatenate([self._array, more], axis=2)
+
+    def _capacity(self, stop: int) -> int:
+        rounded = -(-stop // STEP) * STEP
+        return rounded if self._limit is None else min(rounded, self._limit)
+
+
+class _Ring:
+    """The last `window` entries of a sequence along axis 2."""
+
+    def __init__(self, window: int) -> None:
+        self._window = window
+        self._buffer = _Buffer(window)
+
+    def update(self, start: int, new: mx.array) -> mx.array:
+        """Take entries of positions from `start` on; give them after the last window - 1 older ones."""
+        if new.shape[2] == 1:
+            self._buffer.write(start % self._window, new)
+            return self._buffer.read(min(start + 1, self._window))
+        seen = mx.concatenate([self._older(start), new], axis=2) if start else new
+        self._refill(start + new.shape[2], seen)
+        return seen
+
+    def _older(self, start: int) -> mx.array:
+        """Give the last window - 1 entries before position `start`, oldest first."""
+        held = min(start, self._window)
+        first = start % self._window if held == self._window else 0
+        ordered = _turned(self._buffer.read(held), first)
+        return ordered[:, :, max(held - self._window + 1, 0) :]
+
+    def _refill(self, stop: int, seen: mx.array) -> None:
+        """Put the entries before position `stop` into their slots; `seen` ends with the one before it."""
+        last = seen[:, :, max(seen.shape[2] - self._window, 0) :]
+        held = last.shape[2]
+        self._buffer.write(0, _turned(last, (held - stop % self._window) % held if held == self._window else 0))
+
+
+def _turned(entries: mx.array, first: int) -> mx.array:
+    """Give the entries from `first` on, then those before it."""
+    if first == 0:
+        return entries
+    return mx.concatenate([entries[:, :, first:], entries[:, :, :first]], axis=2)

@@ -1,0 +1,82 @@
+"""Checks and derived numbers of configs that decoders share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+from weightloom.engine.errors import ConfigError
+from weightloom.plugins.config import refuse_unless
+
+FULL, SLIDING = "full_attention", "sliding_attention"
+
+
+def refuse_non_positive(sizes: Mapping[str, int | float]) -> None:
+    """Raise ConfigError for the first size, by field name, that is not a positive number."""
+    for field, value in sizes.items():
+        refuse_unless(isfinite(value) and value > 0, field, value, "a positive number")
+
+
+def head_dim_of(given: int | None, hidden_size: int, heads: int) -> int:
+    """Give the size of a head: as given, else an equal part of the hidden size; raises ConfigError otherwise."""
+    if given is not None:
+        refuse_unless(given > 0, "head_dim", given, "a positive number")
+        return given
+    refuse_unless(
+        hidden_size % heads == 0,
+        "hidden_size",
+        hidden_size,
+        f"a multiple of num_attention_heads, {heads}, or a head_dim",
+    )
+    return hidden_size // heads
+
+
+def kv_heads_of(given: int | None, heads: int) -> int:
+    """Give the number of key and value heads; None is one a query head. Raises ConfigError if they do not divide."""
+    if given is None:
+        return heads
+    fine = given > 0 and heads % given == 0
+    refuse_unless(fine, "num_key_value_heads", given, f"a divisor of num_attention_heads, {heads}")
+    return given
+
+
+def layer_types_of(given: Sequence[str] | None, count: int, otherwise: str) -> tuple[str, ...]:
+    """Give each layer's type: as listed, else `otherwise` for all; raises ConfigError for a wrong length or type."""
+    if given is None:
+        return (otherwise,) * count
+    refuse_unless(len(given) == count, "layer_types", f"a list of {len(given)}", f"num_hidden_layers, {count}, entries")
+    unknown = [each for each in given if each not in (FULL, SLIDING)]
+    if unknown:
+        raise ConfigError(f"layer_types has {unknown[0]!r}", expected=f"{FULL} or {SLIDING}", field="layer_types")
+    return tuple(given)
+
+
+def window_of(layer_type: str, sliding_window: int | None) -> int | None:
+    """Give the tokens that a layer sees, None for all; raises ConfigError for a sliding layer without a window."""
+    if layer_type == FULL:
+        return None
+    fine = sliding_window is not None and sliding_window > 0
+    refuse_unless(fine, "sliding_window", sliding_window, "a positive number, since there are sliding layers")
+    return sliding_window
+
+
+def with_expert_count(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Give config.json's content with the number of experts under `num_experts`, whichever of two names it had.
+
+    Transformers 5 writes `num_local_experts` also for families whose first files say `num_experts`. Raises
+    ConfigError when both are there and differ.
+    """
+    counts = {name: content[name] for name in ("num_experts", "num_local_experts") if name in content}
+    if len(counts) == 2 and counts["num_experts"] != counts["num_local_experts"]:
+        raise ConfigError(
+            f"num_experts is {counts['num_experts']!r} and num_local_experts {counts['num_local_experts']!r}",
+            expected="the same in both, or one of them",
+            field="num_experts",
+        )
+    return {**content, "num_experts": next(iter(counts.values()))} if counts else dict(content)
+
+
+def refuse_too_many_chosen(chosen: int, experts: int) -> None:
+    """Raise ConfigError if a token would go to more experts than there are."""
+    refuse_unless(chosen <= experts, "num_experts_per_tok", chosen, f"num_experts, {experts}, at most")

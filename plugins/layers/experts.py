@@ -1,0 +1,113 @@
+"""Expert layers: a router sends each token to a few of many gated feed-forward layers, stacked in two arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import mlx.core as mx
+import mlx.nn as nn
+
+from weightloom.plugins.layers.activations import Activation
+from weightloom.plugins.layers.packing import Quantization
+
+Router = Callable[[mx.array, int], tuple[mx.array, mx.array]]
+"""Scores (..., E) and k -> the chosen experts (..., k), int, and their weights (..., k), float32."""
+
+
+def softmax_over_chosen(scores: mx.array, k: int) -> tuple[mx.array, mx.array]:
+    """Choose the k best; their weights sum to 1."""
+    chosen = _best(scores, k)
+    return chosen, mx.softmax(mx.take_along_axis(scores.astype(mx.float32), chosen, axis=-1), axis=-1)
+
+
+def softmax_over_all(scores: mx.array, k: int) -> tuple[mx.array, mx.array]:
+    """Choose the k best; their weights are their shares among all experts, less than 1 in sum."""
+    chosen = _best(scores, k)
+    shares = mx.softmax(scores.astype(mx.float32), axis=-1)
+    return chosen, mx.take_along_axis(shares, chosen, axis=-1)
+
+
+def _best(scores: mx.array, k: int) -> mx.array:
+    return mx.argpartition(-scores, kth=k - 1, axis=-1)[..., :k]
+
+
+class Experts(nn.Module):
+    """Gated feed-forward layers in stacks: `gate_up_proj` (E, 2 I, H), gate over up, and `down_proj` (E, H, I)."""
+
+    def __init__(self, count: int, hidden_size: int, intermediate_size: int, act: Activation) -> None:
+        super().__init__()
+        self._sizes = (count, hidden_size, intermediate_size)
+        self._act = act
+        self.gate_up_proj = mx.zeros((count, 2 * intermediate_size, hidden_size))
+        self.down_proj = mx.zeros((count, hidden_size, intermediate_size))
+
+    def __call__(self, x: mx.array, chosen: mx.array) -> mx.array:
+        """Tokens (N, H) and their experts (N, k) -> what each expert makes of them, (N, k, H)."""
+        # Sorted by expert, each matrix is read once.
+        order = mx.argsort(chosen.flatten())
+        rows = chosen.flatten()[order]
+        tokens = x[order // chosen.shape[1]][:, None, :]
+        gate, up = mx.split(self.times("gate_up_proj", tokens, rows), 2, axis=-1)
+        made = self.times("down_proj", self._act(gate) * up, rows)[:, 0]
+        return made[mx.argsort(order)].reshape(*chosen.shape, -1)
+
+    def times(self, name: str, tokens: mx.array, rows: mx.array) -> mx.array:
+        """Tokens (M, 1, in) times a matrix of the stack `name`: the one that each token has in `rows` (M,), sorted."""
+        return mx.gather_mm(tokens, self[name].swapaxes(-1, -2), rhs_indices=rows, sorted_indices=True)
+
+    def packed(self, name: str, how: Quantization) -> QuantizedExperts:
+        """Give the same layer with the stack `name` packed."""
+        return QuantizedExperts(self._sizes, self._act, {name: how})
+
+
+class QuantizedExperts(Experts):
+    """Experts of which some stacks are packed: NAME (U32), `NAME_scales` and, in affine mode, `NAME_biases`."""
+
+    def __init__(self, sizes: tuple[int, int, int], act: Activation, how: Mapping[str, Quantization]) -> None:
+        super().__init__(*sizes, act)
+        self._how = dict(how)
+        for name, each in how.items():
+            weight, scales, *biases = mx.quantize(self[name], each.group_size, each.bits, each.mode)
+            self[name], self[f"{name}_scales"] = weight, scales
+            if biases:
+                self[f"{name}_biases"] = biases[0]
+
+    def times(self, name: str, tokens: mx.array, rows: mx.array) -> mx.array:
+        """As for plain stacks, unpacking on the way."""
+        if name not in self._how:
+            return super().times(name, tokens, rows)
+        how = self._how[name]
+        return mx.gather_qmm(
+            tokens,
+            self[name],
+            self[f"{name}_scales"],
+            self.get(f"{name}_biases"),
+            rhs_indices=rows,
+            group_size=how.group_size,
+            bits=how.bits,
+            mode=how.mode,
+            sorted_indices=True,
+        )
+
+    def packed(self, name: str, how: Quantization) -> QuantizedExperts:
+        """Give the same layer with the stack `name` packed too."""
+        return QuantizedExperts(self._sizes, self._act, {**self._how, name: how})
+
+
+class SparseMlp(nn.Module):
+    """A router, `gate` (E, H), and the `experts` that it chooses among, `k` for each token."""
+
+    def __init__(self, experts: Experts, router: Router, k: int) -> None:
+        super().__init__()
+        count, _, hidden_size = experts.gate_up_proj.shape
+        self._router = router
+        self._k = k
+        self.gate = nn.Linear(hidden_size, count, bias=False)
+        self.experts = experts
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """(B, L, H) -> the same shape: the weighted sum of what the chosen experts make."""
+        tokens = x.reshape(-1, x.shape[-1])
+        chosen, weights = self._router(self.gate(tokens), self._k)
+        made = self.experts(tokens, chosen)
+        return (made * weights[..., None]).sum(axis=1).astype(x.dtype).reshape(x.shape)

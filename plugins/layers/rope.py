@@ -1,0 +1,51 @@
+"""Rope: turns queries and keys by their positions."""
+
+from __future__ import annotations
+
+import mlx.core as mx
+import numpy as np
+
+from weightloom.plugins.rope_config import RopeConfig
+
+
+class Rope:
+    """Turns the first dims of each head, the first half of them against the second, in float32.
+
+    No parameters: the frequencies follow from the config. A value of its own, shared by the layers of one kind.
+    """
+
+    def __init__(self, config: RopeConfig, head_dim: int) -> None:
+        self._config = config
+        self._constant = self._periods(config.rotation.trained)
+        self._factors = self._factors_of(head_dim)
+
+    def __call__(self, heads: mx.array, offset: int) -> mx.array:
+        """Turn heads (B, H, L, head_dim), the first at position `offset`; the dtype stays."""
+        turned = mx.fast.rope(
+            heads.astype(mx.float32),
+            self._config.rotation.dims,
+            traditional=False,
+            base=None,
+            scale=1.0,
+            offset=offset,
+            freqs=self._for(offset + heads.shape[2]),
+        )
+        scaled = turned if self._factors is None else turned * self._factors
+        return scaled.astype(heads.dtype)
+
+    def _for(self, length: int) -> mx.array:
+        rotation = self._config.rotation
+        context = self._config.kind.context(rotation, length)
+        return self._constant if context == rotation.trained else self._periods(context)
+
+    def _periods(self, length: int) -> mx.array:
+        """Give positions a radian, (dims / 2,): what MLX takes for frequencies."""
+        frequencies = self._config.kind.frequencies(self._config.rotation, length)
+        return mx.array((1.0 / frequencies).astype(np.float32))
+
+    def _factors_of(self, head_dim: int) -> mx.array | None:
+        factor = self._config.kind.attention_factor(self._config.rotation)
+        if factor == 1.0:
+            return None
+        dims = self._config.rotation.dims
+        return mx.array(np.where(np.arange(head_dim) < dims, factor, 1.0).astype(np.float32))

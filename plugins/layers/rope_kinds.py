@@ -1,0 +1,234 @@
+"""The kinds of rotary position embeddings: how each spreads its frequencies, as values and plain arithmetic.
+
+All are of the family of Su et al. (arXiv 2104.09864): pair i of `dims` turns by `theta ** (-2 i / dims)` radians a
+position. A kind is a frozen dataclass whose fields are those of the config's section of the same name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, floor, isfinite, log, pi
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weightloom.plugins.config import refuse_unless
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """What every kind starts from: the base, the number of dims that turn, the positions a model was trained on."""
+
+    theta: float
+    dims: int
+    trained: int
+
+    def plain(self) -> Floats:
+        """Give the turn of each pair in radians a position, (dims / 2,)."""
+        return np.asarray(self.theta ** (-np.arange(0, self.dims, 2, dtype=np.float64) / self.dims))
+
+
+class RopeKind(Protocol):
+    """A kind: frequencies for a context length, a factor on queries and keys, and a check of its fields."""
+
+    def check(self, section: str) -> None:
+        """Raise ConfigError, naming `section` and the field, for a value that no frequency can come from."""
+        ...
+
+    def frequencies(self, rotation: Rotation, length: int) -> Floats:
+        """Give radians a position, (dims / 2,), for a context of `length` positions."""
+        ...
+
+    def attention_factor(self, rotation: Rotation) -> float:
+        """Give the factor on the turned part of queries and keys."""
+        ...
+
+    def context(self, rotation: Rotation, length: int) -> int:
+        """Give the length that decides the frequencies: equal for two lengths whose frequencies are equal."""
+        ...
+
+
+class _Constant:
+    """The common case: the same frequencies at every length, and no factor."""
+
+    __slots__ = ()
+
+    def attention_factor(self, rotation: Rotation) -> float:
+        """Give 1."""
+        return 1.0
+
+    def context(self, rotation: Rotation, length: int) -> int:
+        """Give the trained length, whatever the length."""
+        return rotation.trained
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultRope(_Constant):
+    """The plain frequencies."""
+
+    def check(self, section: str) -> None:
+        """Nothing to check."""
+
+    def frequencies(self, rotation: Rotation, length: int) -> Floats:
+        """Give the plain frequencies."""
+        return rotation.plain()
+
+
+@dataclass(frozen=True, slots=True)
+class LinearRope(_Constant):
+    """Positions divided by a factor (position interpolation, arXiv 2306.15595)."""
+
+    factor: float
+
+    def check(self, section: str) -> None:
+        """Raise ConfigError unless the factor is positive."""
+        _positive(section, "factor", self.factor)
+
+    def frequencies(self, rotation: Rotation, length: int) -> Floats:
+        """Give the plain frequencies over the factor."""
+        return rotation.plain() / self.factor
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicRope:
+    """The base grows with the context once that is longer than the trained one (dynamic NTK scaling).
+
+    base = theta * (factor * n / trained - (factor - 1)) ** (dims / (dims - 2)), n the context's length.
+    """
+
+    factor: float
+
+    def check(self, section: str) -> None:
+        """Raise ConfigError unless the factor is positive."""
+        _positive(section, "factor", self.factor)
+
+    def context(self, rotation: Rotation, length: int) -> int:
+        """Give the length, or the trained one where that is longer."""
+        return max(length, rotation.trained)
+
+    def attention_factor(self, rotation: Rotation) -> float:
+        """Give 1."""
+        return 1.0
+
+    def frequencies(self, rotation: Rotation, length: int) -> Floats:
+        """Give the plain frequencies of the grown base."""
+        stretch = self.factor * self.context(rotation, length) / rotation.trained - (self.factor - 1)
+        # Two dims have one frequency, 1, under any base.
+        power = rotation.dims / max(rotation.dims - 2, 1)
+        return Rotation(rotation.theta * stretch**power, rotation.dims, rotation.trained).plain()
+
+
+@dataclass(frozen=True, slots=True)
+class Llama3Rope(_Constant):
+    """Long waves divided by a factor, short ones kept, those between blended (Llama 3.1's published definition).
+
+    A wave is long if it is longer than original / low_freq_factor, short below original / high_freq_factor.
+    """
+
+    factor: float
+    low_freq_factor: float
+    high_freq_factor: float
+    original_max_position_embeddings: int | None = None
+
+    def check(self, section: str) -> None:
+        """Raise ConfigError unless the factors are positive and the high one is the higher."""
+        for name in ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"):
+            _positive(section, name, getattr(self, name))
+        refuse_unless(
+            self.high_freq_factor > self.low_freq_factor,
+            f"{section}.high_freq_factor",
+            self.high_freq_factor,
+            f"more than low_freq_factor, {self.low_freq_factor}",
+        )
+
+    def frequencies(self, rotation: Rotation, length: int) -> Floats:
+        """Give frequencies kept, divided or blended by wavelength."""
+        plain = rotation.plain()
+        turns = (self.original_max_position_embeddings or rotation.trained) * plain / (2 * pi)
+        kept = (turns - self.low_freq_factor) / (self.high_freq_factor - self.low_freq_factor)
+        return _blend(plain / self.factor, plain, np.clip(kept, 0.0, 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class YarnRope:
+    """YaRN (arXiv 2309.00071): pairs that turn often are kept, those that turn rarely divided, a ramp between.
+
+    `attention_factor`, else the quotient of `mscale` and `mscale_all_dim`, else the paper's 0.1 ln(factor) + 1,
+    scales queries and keys. `truncate` rounds the ends of the ramp outwards to whole pairs.
+    """
+
+    factor: float | None = None
+    original_max_position_embeddings: int | None = None
+    given_attention_factor: float | None = None
+    beta_fast: float = 32.0
+    beta_slow: float = 1.0
+    mscale: float | None = None
+    mscale_all_dim: float | None = None
+    truncate: bool = True
+
+    def check(self, section: str) -> None:
+        """Raise ConfigError unless the numbers are positive."""
+        for name in ("factor", "original_max_position_embeddings", "beta_fast", "beta_slow"):
+            _positive(section, name, getattr(self, name))
+        for name in ("mscale", "mscale_all_dim"):
+            value = getattr(self, name)
+            refuse_unless(value is None or (isfinite(value) and value >= 0), f"{section}.{name}", value, "0 or more")
+        given = self.given_attention_factor
+        refuse_unless(
+            given is None or (isfinite(given) and given >= 0), f"{section}.attention_factor", given, "0 or more"
+        )
+
+    def context(self, rotation: Rotation, length: int) -> int:
+        """Give the trained length, whatever the length."""
+        return rotation.trained
+
+    def attention_factor(self, rotation: Rotation) -> float:
+        """Give the factor that is given, or follows from the scale."""
+        if self.given_attention_factor is not None:
+            return self.given_attention_factor
+        factor = self._factor(rotation)
+        if self.mscale and self.mscale_all_dim:
+            return _temperature(factor, self.mscale) / _temperature(factor, self.mscale_all_dim)
+        return _temperature(factor, 1.0)
+
+    def frequencies(self, rotation: Rotation, length: int) -> Floats:
+        """Give frequencies blended along the ramp."""
+        first, last = self._ramp(rotation)
+        pairs = np.arange(rotation.dims // 2, dtype=np.float64)
+        kept = 1.0 - np.clip((pairs - first) / (last - first), 0.0, 1.0)
+        plain = rotation.plain()
+        return _blend(plain / self._factor(rotation), plain, kept)
+
+    def _factor(self, rotation: Rotation) -> float:
+        return self.factor if self.factor is not None else rotation.trained / self._original(rotation)
+
+    def _original(self, rotation: Rotation) -> int:
+        return self.original_max_position_embeddings or rotation.trained
+
+    def _ramp(self, rotation: Rotation) -> tuple[float, float]:
+        """Give the pairs between which the ramp goes, by how often they turn over the original context."""
+        first, last = (self._pair_of(turns, rotation) for turns in (self.beta_fast, self.beta_slow))
+        if self.truncate:
+            first, last = floor(first), ceil(last)
+        first, last = max(first, 0), min(last, rotation.dims - 1)
+        return first, last + 0.001 if last == first else last
+
+    def _pair_of(self, turns: float, rotation: Rotation) -> float:
+        """Give the pair, as a fraction, that makes so many full turns over the original context."""
+        return rotation.dims * log(self._original(rotation) / (2 * pi * turns)) / (2 * log(rotation.theta))
+
+
+def _temperature(factor: float, mscale: float) -> float:
+    return 1.0 if factor <= 1 else 0.1 * mscale * log(factor) + 1.0
+
+
+def _blend(divided: Floats, kept: Floats, weight: Floats) -> Floats:
+    return np.asarray(divided * (1.0 - weight) + kept * weight)
+
+
+def _positive(section: str, name: str, value: float | None) -> None:
+    fine = value is None or (isfinite(value) and value > 0)
+    refuse_unless(fine, f"{section}.{name}", value, "a positive number")

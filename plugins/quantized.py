@@ -1,0 +1,70 @@
+"""Quantized modules: putting them in the place of plain ones, before any parameter is read.
+
+Nothing is computed: MLX makes parameters lazily, and those made here are replaced when the checkpoint is bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from weightloom.engine.errors import ConfigError
+from weightloom.plugins.layers.packing import Quantization as Quantization
+
+if TYPE_CHECKING:
+    import mlx.nn as nn
+
+
+@runtime_checkable
+class Packable(Protocol):
+    """A module with stacked matrices for parameters, each of which can be packed."""
+
+    def packed(self, name: str, how: Quantization) -> nn.Module:
+        """Give a module like this one in which the parameter `name` is packed."""
+        ...
+
+
+def quantize(module: nn.Module, wanted: Mapping[str, Quantization]) -> None:
+    """Replace the modules at these paths by quantized ones; a path may also lead to a stack of a Packable module.
+
+    A quantized linear layer or embedding has `weight` (U32), `scales` and, in affine mode, `biases`. A stack
+    `NAME` has NAME (U32), `NAME_scales` and `NAME_biases`. Raises ConfigError for a path that leads to neither,
+    or a matrix whose rows do not divide into groups.
+    """
+    for path, how in wanted.items():
+        _replace(module, path, how)
+
+
+def _replace(module: nn.Module, path: str, how: Quantization) -> None:
+    from mlx.utils import tree_unflatten
+
+    modules: dict[str, nn.Module] = dict(module.named_modules())
+    parent, _, name = path.rpartition(".")
+    try:
+        if path in modules:
+            place, made = path, _quantized(modules[path], path, how)
+        elif isinstance(owner := modules.get(parent), Packable) and name in owner:
+            place, made = parent, owner.packed(name, how)
+        else:
+            raise ConfigError(f"there is no module {path} to quantize", expected="a path of the model", field=path)
+    except (ValueError, RuntimeError) as error:
+        raise ConfigError(
+            f"{path} cannot have {how.bits} bits in groups of {how.group_size} ({how.mode})",
+            expected="bits, group size and mode that MLX has, and rows that divide into groups",
+            field=path,
+        ) from error
+    module.update_modules(tree_unflatten([(place, made)]))
+
+
+def _quantized(plain: nn.Module, path: str, how: Quantization) -> nn.Module:
+    import mlx.nn as nn
+
+    if isinstance(plain, nn.Linear):
+        rows, columns = plain.weight.shape
+        return nn.QuantizedLinear(columns, rows, "bias" in plain, how.group_size, how.bits, how.mode)
+    if isinstance(plain, nn.Embedding):
+        rows, columns = plain.weight.shape
+        return nn.QuantizedEmbedding(rows, columns, how.group_size, how.bits, how.mode)
+    raise ConfigError(
+        f"{path} is a {type(plain).__name__}", expected="a linear layer, an embedding or a stack of experts", field=path
+    )

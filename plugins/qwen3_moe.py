@@ -1,0 +1,169 @@
+"""Qwen3 with experts (arXiv 2505.09388): norms on the heads of queries and keys, experts in all or some layers.
+
+A layer has experts if it is not in `mlp_only_layers` and its number, from 1, divides by `decoder_sparse_step`.
+Parameters are named as Transformers 5 names those of Qwen3MoeForCausalLM, the experts stacked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import mlx.nn as nn
+
+from weightloom.plugins.architecture import Architecture
+from weightloom.plugins.config import read
+from weightloom.plugins.layers.activations import Activation, activation
+from weightloom.plugins.layers.attention import Attention, AttentionShape
+from weightloom.plugins.layers.checks import (
+    FULL,
+    SLIDING,
+    head_dim_of,
+    kv_heads_of,
+    layer_types_of,
+    refuse_non_positive,
+    refuse_too_many_chosen,
+    window_of,
+    with_expert_count,
+)
+from weightloom.plugins.layers.decoder import Block, CausalLM, Decoder
+from weightloom.plugins.layers.experts import Experts, SparseMlp, softmax_over_all, softmax_over_chosen
+from weightloom.plugins.layers.mlp import GatedMlp
+from weightloom.plugins.layers.rope import Rope
+from weightloom.plugins.rope_config import RopeConfig, read_rope
+from weightloom.plugins.specs import hookimpl
+
+
+@dataclass(frozen=True)
+class Fields:
+    """What config.json says; defaults are the published ones."""
+
+    vocab_size: int
+    hidden_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    num_experts: int
+    moe_intermediate_size: int
+    intermediate_size: int = 6144
+    num_key_value_heads: int | None = 4
+    head_dim: int | None = None
+    hidden_act: str = "silu"
+    rms_norm_eps: float = 1e-6
+    max_position_embeddings: int = 32768
+    attention_bias: bool = False
+    tie_word_embeddings: bool = False
+    use_sliding_window: bool = False
+    sliding_window: int | None = 4096
+    layer_types: tuple[str, ...] | None = None
+    num_experts_per_tok: int = 8
+    norm_topk_prob: bool = False
+    decoder_sparse_step: int = 1
+    mlp_only_layers: tuple[int, ...] | None = None
+
+    def is_sparse(self, layer: int) -> bool:
+        """Say whether a layer, counted from 0, has experts."""
+        return layer not in (self.mlp_only_layers or ()) and (layer + 1) % self.decoder_sparse_step == 0
+
+
+@dataclass(frozen=True)
+class Config:
+    """A config that fits together. `windows` has an entry a layer, `ropes` one a layer type."""
+
+    fields: Fields
+    attention: AttentionShape
+    act: Activation
+    layer_types: tuple[str, ...]
+    windows: tuple[int | None, ...]
+    ropes: Mapping[str, RopeConfig]
+
+
+def read_config(content: Mapping[str, Any]) -> Config:
+    """Read config.json's content; raises ConfigError naming the field that is off."""
+    fields = read(Fields, with_expert_count(content))
+    _check_sizes(fields)
+    head_dim = head_dim_of(fields.head_dim, fields.hidden_size, fields.num_attention_heads)
+    slides = fields.use_sliding_window and fields.sliding_window is not None
+    types = layer_types_of(fields.layer_types, fields.num_hidden_layers, SLIDING if slides else FULL)
+    return Config(
+        fields,
+        AttentionShape(
+            fields.hidden_size,
+            fields.num_attention_heads,
+            kv_heads_of(fields.num_key_value_heads, fields.num_attention_heads),
+            head_dim,
+            bias=fields.attention_bias,
+            out_bias=fields.attention_bias,
+            norm_eps=fields.rms_norm_eps,
+        ),
+        activation(fields.hidden_act),
+        types,
+        tuple(window_of(each, fields.sliding_window) for each in types),
+        read_rope(content, head_dim, fields.max_position_embeddings, layer_types=types),
+    )
+
+
+def _check_sizes(fields: Fields) -> None:
+    sizes = ("vocab_size", "hidden_size", "intermediate_size", "moe_intermediate_size", "num_hidden_layers")
+    more = ("num_attention_heads", "num_experts", "num_experts_per_tok", "decoder_sparse_step")
+    rest = ("rms_norm_eps", "max_position_embeddings")
+    refuse_non_positive({name: getattr(fields, name) for name in (*sizes, *more, *rest)})
+    refuse_too_many_chosen(fields.num_experts_per_tok, fields.num_experts)
+
+
+def build(config: Config) -> CausalLM:
+    """Make the module; its parameters are not computed."""
+    fields = config.fields
+    ropes = {name: Rope(rope, config.attention.head_dim) for name, rope in config.ropes.items()}
+    blocks = [
+        Block(
+            Attention(config.attention, ropes[layer_type]),
+            _mlp(config, layer),
+            fields.hidden_size,
+            fields.rms_norm_eps,
+            window,
+        )
+        for layer, (layer_type, window) in enumerate(zip(config.layer_types, config.windows, strict=True))
+    ]
+    decoder = Decoder(fields.vocab_size, fields.hidden_size, fields.rms_norm_eps, blocks)
+    return CausalLM(decoder, fields.tie_word_embeddings)
+
+
+def _mlp(config: Config, layer: int) -> nn.Module:
+    fields = config.fields
+    if not fields.is_sparse(layer):
+        return GatedMlp(fields.hidden_size, fields.intermediate_size, config.act)
+    experts = Experts(fields.num_experts, fields.hidden_size, fields.moe_intermediate_size, config.act)
+    router = softmax_over_chosen if fields.norm_topk_prob else softmax_over_all
+    return SparseMlp(experts, router, fields.num_experts_per_tok)
+
+
+QWEN3_MOE = Architecture(
+    name="qwen3_moe",
+    model_types=("qwen3_moe",),
+    class_names=("Qwen3MoeForCausalLM",),
+    task="generate",
+    read_config=read_config,
+    build=build,
+    adapters=("lora", "dora"),
+    sharding={
+        r"self_attn\.[qkv]_proj\.": "column",
+        r"self_attn\.o_proj\.weight": "row",
+        r"mlp\.(gate|up)_proj\.": "column",
+        r"mlp\.down_proj\.weight": "row",
+        r"experts\.gate_up_proj": "packed",
+        r"experts\.down_proj": "row",
+    },
+)
+
+
+class Plugin:
+    """Offers Qwen3 with experts."""
+
+    @hookimpl
+    def weightloom_architectures(self) -> tuple[Architecture, ...]:
+        """Offer Qwen3 with experts."""
+        return (QWEN3_MOE,)
+
+
+PLUGIN = Plugin()
