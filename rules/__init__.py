@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Finding": "lint",
     "Ops": "op_table",
-    "Registry": "registry",
+    "Registry": "lookup",
     "RuleFileError": "problems",
     "default_ops": "op_table",
     "lint_rules": "lint",
