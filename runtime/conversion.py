@@ -71,10 +71,9 @@ def convert(source: Path, order: Order, wish: Wish, progress: Progress | None = 
     where reading or writing fails. The target is as it was then.
     """
     with Checkpoint.open(source) as checkpoint:
-        folder = source if source.is_dir() else source.parent
-        check_target(folder, order.target, order.overwrite)
+        check_target(source if source.is_dir() else source.parent, order.target, order.overwrite)
         config = find_config(source)
-        beside = _beside(source, folder, order.target, config)
+        beside = _beside(checkpoint, source, order.target, config)
         carried = _carried(beside, order.dtype, config)
         job = _job(checkpoint, config, order, wish, str(source))
         files = job.write(
@@ -87,11 +86,14 @@ def convert(source: Path, order: Order, wish: Wish, progress: Progress | None = 
     return Converted(tuple(files), tuple(carried), beside.left, job.tensors, job.nbytes, job.left_out)
 
 
-def _beside(source: Path, folder: Path, target: Path, config: Config | None) -> SideFiles:
+def _beside(checkpoint: Checkpoint, source: Path, target: Path, config: Config | None) -> SideFiles:
     """Sort what lies beside the weights; in place it stays where it is, and a file alone has nothing beside it."""
+    folder = source if source.is_dir() else source.parent
     if folder.resolve() == target.resolve():
         return SideFiles(((CONFIG_NAME, config.path),) if config else (), ())
-    return side_files(folder) if source.is_dir() or config is not None else SideFiles((), ())
+    if not (source.is_dir() or config is not None):
+        return SideFiles((), ())
+    return side_files(folder, {*checkpoint.files, *((checkpoint.index_path,) if checkpoint.index_path else ())})
 
 
 def _carried(beside: SideFiles, dtype: str | None, config: Config | None) -> Mapping[str, bytes | Path]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,13 +42,18 @@ class SideFiles:
     left: tuple[LeftBehind, ...]
 
 
-def side_files(folder: Path) -> SideFiles:
-    """Sort the files of a checkpoint's directory. Raises StorageError where the system refuses to look."""
+def side_files(folder: Path, own: Collection[Path] = ()) -> SideFiles:
+    """Sort the files of a checkpoint's directory; `own`, those of the checkpoint, are neither taken nor left.
+
+    Raises StorageError where the system refuses to look.
+    """
     taken: list[tuple[str, Path]] = []
     left: list[LeftBehind] = []
     modules = _module_folders(folder)
     for path in _files(folder):
         name = path.relative_to(folder).as_posix()
+        if path in own:
+            continue
         why = None if path.parent.relative_to(folder).as_posix() in modules else _why_not(path.name)
         if why is None:
             taken.append((name, path))

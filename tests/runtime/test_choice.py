@@ -103,8 +103,8 @@ def test_the_users_rules_come_before_those_that_ship(cli: Cli, tmp_path: Path) -
 
 
 def test_a_layout_that_is_not_there(cli: Cli, tmp_path: Path) -> None:
-    ran = cli("plan", written(tmp_path), "--layout", "gguf")
-    assert ran.code == 2 and "llama has no layout 'gguf'" in ran.err and "hf" in ran.err
+    ran = cli("plan", written(tmp_path), "--layout", "nosuch")
+    assert ran.code == 2 and "llama has no layout 'nosuch'" in ran.err and "hf" in ran.err
 
 
 def test_a_wrong_rule_file_is_named_with_its_line(cli: Cli, tmp_path: Path) -> None:
