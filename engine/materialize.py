@@ -131,8 +131,8 @@ class _Run:
         ]
         # All must have ended before the buffer may go.
         wait(jobs)
-        for job in jobs:
-            job.result()
+        while jobs:
+            jobs.pop(0).result()
 
 
 def _batches(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -55,8 +55,13 @@ class VirtualFile:
 
     def raise_first(self) -> None:
         """Raise what went wrong while MLX was reading."""
-        if self._error is not None:
-            raise self._error
+        error, self._error = self._error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                # Else error and frame would hold each other, and the arrays with them, until a collection.
+                del error
 
     def readable(self) -> bool:
         """Say that it can be read."""
