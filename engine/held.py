@@ -49,20 +49,22 @@ def as_held(back: Plan, params: Mapping[str, mx.array]) -> Plan:
     Raises PlanError for a parameter that is lacking, unknown or of another shape: nothing would be lost in
     silence. A float parameter may have become another float type; its tensors are written as that.
     """
-    needed = {name for group in (*back.groups, *back.copies) for name in group.sources}
-    _refuse("parameters that are lacking", needed - set(params))
-    _refuse("parameters that the plan has no place for", set(params) - needed - set(back.sources))
-    held = {name: _held(name, back.sources[name], params[name]) for name in needed}
-    changed = {name: spec for name, spec in held.items() if spec.dtype != back.sources[name].dtype}
+    groups = (*back.groups, *back.copies)
+    # Not from `back.sources`: with an open target the second end of a tie is in no list of parameters.
+    needed = {name: spec for g in groups for name, spec in zip(g.sources, g.program.in_specs, strict=True)}
+    _refuse("parameters that are lacking", needed.keys() - set(params))
+    _refuse("parameters that the plan has no place for", set(params) - needed.keys() - set(back.sources))
+    held = {name: _held(name, spec, params[name]) for name, spec in needed.items()}
+    changed = {name: spec for name, spec in held.items() if spec.dtype != needed[name].dtype}
     if not changed:
         return back
-    groups = tuple(_recast(group, changed) for group in back.groups)
+    kept = tuple(_recast(group, changed) for group in back.groups)
     copies = tuple(_recast(group, changed) for group in back.copies)
-    specs = {n: s for g in (*groups, *copies) for n, s in zip(g.targets, g.program.out_specs, strict=True)}
+    specs = {n: s for g in (*kept, *copies) for n, s in zip(g.targets, g.program.out_specs, strict=True)}
     tensors = {
         name: replace(spec, dtype=specs[name].dtype) if name in specs else spec for name, spec in back.params.items()
     }
-    return replace(back, groups=groups, copies=copies, params=tensors)
+    return replace(back, groups=kept, copies=copies, params=tensors)
 
 
 def _refuse(what: str, names: Iterable[str]) -> None:
