@@ -17,8 +17,9 @@ from weightloom.engine.rule import Fidelity, Place, Rule
 from weightloom.rules.document import RuleItem
 from weightloom.rules.nodes import List, Node, Scalar, Table, plain, show, texts
 from weightloom.rules.op_table import Ops
-from weightloom.rules.problems import Problems
-from weightloom.rules.reading import choice, entries, fields, pattern, patterns, text, truth
+from weightloom.rules.problems import Mark, Problems
+from weightloom.rules.reading import choice, entries, fields, pattern, patterns, truth
+from weightloom.rules.reading import text as read_text
 from weightloom.rules.references import uncaptured
 
 OPTIONS = ("why", "when", "fidelity", "always", "optional")
@@ -41,7 +42,7 @@ def read_item(node: Node, ops: Ops, problems: Problems) -> RuleItem | None:
     make = FORMS[kind](value, options | {"place": Place(problems.file, node.at.line)}, ops, problems)
     if make is None or len(problems.found) > before:
         return None
-    rule = _made(make, value, problems)
+    rule = _made(make, node, value, problems)
     marks = dict(reversed(list(texts(node))))
     return None if rule is None else RuleItem(rule, node.at, marks)
 
@@ -50,13 +51,13 @@ Make = Callable[[], Rule]
 Form = Callable[[Node, Options, Ops, Problems], Make | None]
 
 
-def _made(make: Make, node: Node, problems: Problems) -> Rule | None:
+def _made(make: Make, item: Node, value: Node, problems: Problems) -> Rule | None:
     try:
         return make()
     except WeightloomError as error:
-        lacking = uncaptured(plain(node))
+        lacking = uncaptured(plain(value))
         problems.add(
-            _place_of(error, node),
+            _place_of(error, item, value),
             error.seen,
             expected=error.expected,
             hint=error.hint,
@@ -66,18 +67,18 @@ def _made(make: Make, node: Node, problems: Problems) -> Rule | None:
         return None
 
 
-def _place_of(error: WeightloomError, node: Node) -> Any:
-    """Where the text stands that an error names; else the rule's own place."""
-    named = [(value, at) for value, at in texts(node) if value and (value == error.rule or repr(value) in error.seen)]
-    return max(named, key=lambda each: len(each[0]))[1] if named else node.at
+def _place_of(error: WeightloomError, item: Node, value: Node) -> Mark:
+    """Where the text stands that an error names; else where the rule's own value does."""
+    named = [(text, at) for text, at in texts(item) if text and (text == error.rule or repr(text) in error.seen)]
+    return max(named, key=lambda each: len(each[0]))[1] if named else value.at
 
 
 def _options(found: Mapping[str, Node], kind: str, problems: Problems) -> Options:
     """Read what all rules share."""
-    when = text(found.get("when"), "when", problems)
+    when = read_text(found.get("when"), "when", problems)
     always = truth(found.get("always"), "always", problems)
     fidelity = choice(found.get("fidelity"), "fidelity", problems, get_args(Fidelity))
-    options: Options = {"why": text(found.get("why"), "why", problems) or ""}
+    options: Options = {"why": read_text(found.get("why"), "why", problems) or ""}
     options |= {} if when is None else {"when": when}
     options |= {} if always is None else {"always": always}
     options |= {} if fidelity is None else {"fidelity": fidelity}

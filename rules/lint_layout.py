@@ -130,9 +130,15 @@ def _made(converter: WeightConverter) -> list[str]:
     return [template.render(dict(span.captures), stars) for template in converter.templates]
 
 
+def _whole(text: str) -> str:
+    """A pattern for a text that does not begin or end within a word."""
+    start = r"(?<!\w)" if text[0].isalnum() else ""
+    return start + re.escape(text) + r"(?!\w)"
+
+
 def _rename_and_converter(rename: Rule, item: RuleItem, converter: WeightConverter) -> Iterator[Complaint]:
     assert isinstance(rename, WeightRenaming)
-    made = [re.compile(re.escape(text) + r"(?!\w)") for text in _made(converter) if text.strip(".")]
+    made = [re.compile(_whole(text)) for text in _made(converter) if text.strip(".")]
     if any(pattern.search(name) for pattern in made for name in _written(rename)):
         yield (
             item.at,

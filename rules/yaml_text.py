@@ -83,7 +83,7 @@ class _Reader:
 
     def _node(self, event: yaml.Event, depth: int) -> Node:
         at = _mark(event)
-        if depth > MAX_DEPTH:
+        if depth >= MAX_DEPTH and not isinstance(event, yaml.ScalarEvent):
             raise self.problems.stop(at, f"nested more than {MAX_DEPTH} deep", expected="the form in schema.json")
         self._refuse_extras(event, at)
         if isinstance(event, yaml.ScalarEvent):

@@ -1,0 +1,175 @@
+from pathlib import Path
+
+import pytest
+
+from tests.rules.write import read, with_rules
+from weightloom.engine.chain import Chain
+from weightloom.engine.errors import StorageError
+from weightloom.engine.ops import ConversionOp
+from weightloom.rules import Finding, Ops, lint_rules
+from weightloom.rules.lint import lint_file
+from weightloom.rules.parse import parse_rules
+
+
+def codes(rules: str) -> list[str]:
+    """Give the codes found in a layout of these rules."""
+    return [finding.code for finding in lint_file(read(with_rules(rules)))]
+
+
+MERGE, JOIN, CHUNK = "{MergeModulelist: {dim: 0}}", "{Concatenate: {dim: 1}}", "{Chunk: {dim: 0}}"
+ROPE = "{PermuteForRope: {heads: 1, permute_layer_names: [b]}}"
+
+
+def convert(source: str, target: str, *ops: str, when: str | None = None) -> str:
+    """Give a converter as one line of YAML."""
+    rule = f"convert: {{from: {source}, to: {target}, ops: [{', '.join(ops)}]}}"
+    return f"- {rule}" if when is None else f"- {{{rule}, when: {when}}}"
+
+
+def rename(source: str, target: str, **options: str) -> str:
+    """Give a rename as one line of YAML."""
+    rule = f"rename: {{from: {source}, to: {target}}}"
+    return f"- {{{', '.join([rule, *(f'{key}: {value}' for key, value in options.items())])}}}"
+
+
+def together(*rules: str) -> str:
+    return "\n".join(rules)
+
+
+@pytest.mark.parametrize(
+    ("code", "firing", "silent"),
+    [
+        ("WL101", rename("'a.b'", "c"), rename(r"'a\.b'", "c.d")),
+        ("WL101", r"- drop: ['layers.(\d+)\.x']", r"- drop: ['layers\.(.+)\.x', 'a.*b', 'a*.b']"),
+        ("WL101", "- tie: {parameter: 'a(?=.b)', source: c}", r"- tie: {parameter: 'a(?=\.b)', source: c}"),
+        ("WL102", "- drop: ['a^b']", r"- drop: ['^b', '(^|model\.)b', '(?<=^)b', 'a?^b', 'x|^b']"),
+        ("WL102", "- drop: ['a$b']", r"- drop: ['a$', '(a$|b)', 'a$b?', '(a$)(?!\.b)']"),
+        ("WL104", together(rename("a", "b"), rename("[x, a]", "c")), rename("a", "b")),
+        (
+            "WL104",
+            together(rename("a", "b", when="p"), rename("a", "c", when="p")),
+            together(rename("a", "b", when="p"), rename("a", "c", when="not p"), rename("a", "d")),
+        ),
+        ("WL104", "- drop: [a]\n- drop: [b, a]", "- drop: [a]\n- keep_dtype: [a]"),
+        (
+            "WL104",
+            "- tie: {parameter: a, source: b}\n- tie: {parameter: a, source: b}",
+            "- tie: {parameter: a, source: b}\n- tie: {parameter: a, source: c}",
+        ),
+        (
+            "WL105",
+            together(convert(r"'a\.*.w'", "a.w", MERGE), convert(r"'a\.*.w'", "b", MERGE)),
+            together(convert(r"'a\.*.w'", "a.w", MERGE), convert(r"'b\.*.w'", "b", MERGE)),
+        ),
+        (
+            "WL105",
+            together(convert(r"'mlp\.up'", "[a, b]", CHUNK), convert("up", "[c, d]", CHUNK)),
+            together(convert("up", "[a, b]", CHUNK, when="p"), convert("up", "[c, d]", CHUNK, when="not p")),
+        ),
+        (
+            "WL105",
+            together(convert("up", "[a, b]", CHUNK), convert(r"'mlp\.up'", "[c, d]", CHUNK)),
+            together(convert("up", "[a, b]", CHUNK), convert("up_scale", "[c, d]", CHUNK)),
+        ),
+        (
+            "WL106",
+            together(rename("old", "mlp.q"), convert("qk", "[q, k]", CHUNK)),
+            together(rename("old", "mlp.qk"), convert("qk", "[q, k]", CHUNK)),
+        ),
+        (
+            "WL106",
+            together(convert("qk", "[q, k]", CHUNK), rename(r"'(\d+)\.old'", r"'\1.k'")),
+            together(convert("qk", "[q, k]", CHUNK), rename(r"'(\d+)\.old'", r"'\1.k_norm'")),
+        ),
+        (
+            "WL107",
+            together(convert("qk", "[q, k]", CHUNK), rename("old", "mlp.qk")),
+            together(rename("old", "mlp.qk"), convert("qk", "[q, k]", CHUNK)),
+        ),
+        ("WL108", "- drop: ['(a+)+b']", r"- drop: ['(\.\w+)+b', '(a+){2}', 'a+b+']"),
+        ("WL108", "- drop: ['(.*)*']", r"- drop: ['(?:\d+\.)+x']"),
+        ("WL108", r"- drop: ['(\w+\w)*x']", r"- drop: ['(\w\.)*x']"),
+        ("WL108", "- drop: ['(a|a)*b']", "- drop: ['(a|b)*c', '(a|ab)c']"),
+        ("WL108", r"- drop: ['([a-z]|\w)+b']", r"- drop: ['([a-z]|\d)+\.b']"),
+        ("WL109", convert("[a, b]", "[c, d]", CHUNK), convert("a", "[c, d]", CHUNK)),
+        (
+            "WL109",
+            convert("a", "b", "{Transpose: {dim0: 7}}"),
+            convert("a", "b", "{Transpose: {dim0: 3, check_dims: true}}"),
+        ),
+        ("WL109", convert("[a, b]", "c", MERGE), convert(r"['x\.*.a', 'x\.*.b']", "c", MERGE, JOIN)),
+        (
+            "WL109",
+            convert("a", "b", "{SplitModulelist: {dim: 0}}"),
+            convert("a", "'b.*.w'", "{SplitModulelist: {dim: 0}}"),
+        ),
+        (
+            "WL109",
+            convert("a", "[b, c]", "{Split: {sizes: [4]}}"),
+            convert("a", "[b, c]", "{Split: {sizes: ['n * text_config.size', 3]}}", ROPE),
+        ),
+        ("WL110", rename("'a[bc]'", "x"), rename("'a[bc]'", "x", always="false")),
+        (
+            "WL110",
+            r"- index: {from: 'a\.{i}\.{j}', to: 'b.{i}'}",
+            r"- index: {from: 'a\.{i}\.{j}', to: 'b.{i}.{j}'}",
+        ),
+        ("WL110", rename("'(a|b)'", "x"), rename("'(a|b)'", "x", fidelity="lossy")),
+    ],
+)
+def test_each_code_has_a_firing_and_a_silent_example(code: str, firing: str, silent: str) -> None:
+    assert set(codes(firing)) == {code}
+    assert codes(silent) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("WL001", "a: *x\n"),
+        ("WL001", "schema: 1\nschema: 1\nfamily: a\nlayouts: {hf: {rules: []}}\n"),
+        ("WL002", "schema: 1\nfamily: a\n"),
+        ("WL003", "schema: 1\nfamily: a\nlayouts: {hf: {rules: [{drop: '('}]}}\n"),
+        ("WL003", with_rules("- convert: {from: a, to: b, ops: [{Nope: {}}]}")),
+        ("WL103", with_rules(r"- rename: {from: '(a)\.b', to: '\2'}")),
+        ("WL103", with_rules(r"- group: [{from: a, to: b}, {from: c, to: '\1'}]")),
+        ("WL103", with_rules(r"- tie: {parameter: a, source: '\1'}")),
+    ],
+)
+def test_what_stops_a_file_from_being_read_is_found_too(code: str, text: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(text)
+    assert code in {finding.code for finding in lint_rules(file)}
+
+
+def test_a_finding_has_its_place_and_says_what_is_wrong(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(with_rules("- rename:\n    from: ['a', 'b.c']\n    to: d\n- drop: ['x']"))
+    found = lint_rules(file)
+    said = "pattern 'b.c': the dot at character 2 matches any character; write '\\.' for a dot"
+    assert found == [Finding(str(file), 7, 23, "WL101", said)]
+    assert str(found[0]) == f"{file}:7:23: WL101 {said}"
+
+
+def test_findings_are_in_the_order_of_lines() -> None:
+    found = lint_file(read(with_rules("- drop: ['(a+)+', 'a.b']\n- rename: {from: 'a[bc]', to: x}\n- drop: ['a^']")))
+    assert [(finding.line, finding.code) for finding in found] == [
+        (6, "WL108"), (6, "WL101"), (7, "WL110"), (8, "WL102"),
+    ]  # fmt: skip
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(StorageError):
+        lint_rules(tmp_path / "none.yaml")
+
+
+class Fails(ConversionOp):
+    def lower(self, chain: Chain) -> None:
+        raise KeyError("oops")
+
+
+def test_another_package_s_op_may_fail_in_any_way() -> None:
+    ops = Ops({"Fails": Fails})
+    file = parse_rules(with_rules("- convert: {from: a, to: b, ops: [{Fails: {}}]}").encode(), "a.yaml", ops)
+    found = lint_file(file)
+    assert {finding.code for finding in found} == {"WL109", "WL110"}
+    assert "KeyError: 'oops'" in " ".join(finding.message for finding in found)
