@@ -64,6 +64,10 @@ def build_plan(
     )
 
 
+def _twice(names: tuple[str, ...]) -> str | None:
+    return None if len(set(names)) == len(names) else next(name for name in names if names.count(name) > 1)
+
+
 def _outputs(group: Group) -> list[tuple[str, TensorSpec]]:
     return list(zip(group.targets, group.program.out_specs, strict=True))
 
@@ -201,17 +205,17 @@ class _Draft:
         self.kept += [Kept(name, "mismatched") for name in found.all_names]
 
     def settle_rivals(self) -> None:
-        """Report parameters that two groups want; the first stays, the others are kept aside."""
+        """Report parameters that two groups want, or one group twice; the first stays, others are kept aside."""
         owner: dict[str, Group] = {}
         staying: list[Group] = []
         for group in sorted(self.groups, key=lambda group: group.sources):
-            taken = [target for target in group.targets if target in owner]
-            if not taken:
+            taken = _twice(group.targets) or next((target for target in group.targets if target in owner), None)
+            if taken is None:
                 owner.update(dict.fromkeys(group.targets, group))
                 staying.append(group)
                 continue
-            claimants = (*owner[taken[0]].sources, *group.sources)
-            self.ambiguous.append(Ambiguous(taken[0], claimants, "two sources for one parameter"))
+            claimants = (*(owner[taken].sources if taken in owner else ()), *group.sources)
+            self.ambiguous.append(Ambiguous(taken, claimants, "two sources for one parameter"))
             self.kept += [Kept(name, "ambiguous") for name in group.sources]
         self.groups = staying
 
