@@ -56,7 +56,7 @@ def open_gguf(path: str | Path) -> Checkpoint:
     Blocks of Q4_0, Q4_1 and Q8_0 become MLX's affine form with groups of 32: `NAME.weight` packed as U32, `NAME.scales`
     and `NAME.biases` as F16, or F32 where a bias is too large for F16. That is the one thing that headers do not
     tell, so the scales are looked through here. Other block types become F32, plain types stay. Values equal those
-    of the `gguf` package; of zeros the sign may differ. Metadata: the texts under `general.`, and `format`: gguf.
+    of the `gguf` package wherever the scale is finite; of zeros the sign may differ. Metadata: the texts under `general.`, and `format`: gguf.
 
     Raises as `read_gguf` does; reading a tensor also raises MissingExtra where its type needs the `gguf` package.
     """

@@ -72,7 +72,8 @@ def _is_wide(tensor: GgufTensor, packing: Packing, source: ByteSource) -> bool:
     for first in range(0, count, step):
         view = memoryview(buffer)[: min(step, count - first) * taken]
         source.read_into(tensor.offset + first * taken, view)
-        blocks = np.frombuffer(view, np.uint8).reshape(-1, taken)
-        if bool((np.abs(packing.scales(blocks)) > packing.most).any()):
-            return True
+        scales = packing.scales(np.frombuffer(view, np.uint8).reshape(-1, taken))
+        with np.errstate(all="ignore"):
+            if bool((np.abs(scales) > packing.most).any()):
+                return True
     return False
