@@ -9,7 +9,7 @@ from typing import NoReturn
 from weightloom.engine.errors import UsageError
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([KMGT]?)(i?)B?)", re.IGNORECASE)
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(?:([KMGT]?)(i?)B?)", re.IGNORECASE)
 
 
 class Parser(argparse.ArgumentParser):

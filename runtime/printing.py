@@ -15,15 +15,21 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2
 
 
 def deliver(outcome: Outcome, *, as_json: bool, quiet: bool) -> int:
-    """Print what the outcome says and give its exit code."""
-    if outcome.complaint:
+    """Print what the outcome says and give its exit code, or that of a disk error where printing fails."""
+    try:
         _print(sys.stderr, outcome.complaint)
-    if as_json:
-        _print(sys.stdout, _json(outcome))
-        return outcome.code
-    parts = [outcome.text] if quiet else [outcome.text, outcome.remarks]
-    _print(sys.stdout, "\n".join(part for part in parts if part))
+        _print(sys.stdout, _json(outcome) if as_json else _text(outcome, quiet))
+    except OSError as error:
+        from weightloom.runtime.failure import failed
+
+        _give_up(sys.stdout)
+        return deliver(failed(error), as_json=False, quiet=True)
     return outcome.code
+
+
+def _text(outcome: Outcome, quiet: bool) -> str:
+    parts = [outcome.text] if quiet else [outcome.text, outcome.remarks]
+    return "\n".join(part for part in parts if part)
 
 
 def visible(text: str) -> str:
@@ -37,8 +43,8 @@ def _json(outcome: Outcome) -> str:
     return json.dumps({"schema": SCHEMA, **outcome.data}, indent=2)
 
 
-def _print(stream: TextIO, text: str) -> None:
-    if not text:
+def _print(stream: TextIO | None, text: str) -> None:
+    if stream is None or not text:
         return
     encoding = stream.encoding or "utf-8"
     safe = visible(text).encode(encoding, "backslashreplace").decode(encoding)
@@ -46,5 +52,9 @@ def _print(stream: TextIO, text: str) -> None:
         stream.write(safe + "\n")
         stream.flush()
     except BrokenPipeError:
-        # The reader went away (as in `| head`). The interpreter would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        _give_up(stream)  # the reader went away, as in `| head`
+
+
+def _give_up(stream: TextIO) -> None:
+    """Let the rest go nowhere: the interpreter flushes once more at exit, and would complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

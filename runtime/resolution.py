@@ -17,20 +17,27 @@ _OUTERMOST = Scope("", "")
 
 def resolved_rules(choice: Choice, layout: str) -> RuleSet:
     """Give the rules of a choice in one of its layouts, each with its scope."""
-    own = user_rules(choice.wish.rules, choice.wish.layout) if choice.wish.rules else RuleSet(())
+    own = (
+        user_rules(choice.wish.rules, choice.wish.layout, layout in choice.known) if choice.wish.rules else RuleSet(())
+    )
     base = registry.base_model_prefix(choice.identifier) if choice.identifier else own.base_model_prefix
     found = scoped_rules(nodes(choice), LayoutLookup(layout), base)
     return RuleSet((*own.replace_all(scope=_OUTERMOST), *found), base)
 
 
-def user_rules(file: str, layout: str | None) -> RuleSet:
-    """Load a rule file in the layout asked for, if it has that; else in its usual one."""
-    if layout is not None and layout != DEFAULT_LAYOUT:
-        try:
-            return load_rules(Path(file), layout=layout)
-        except UsageError:
-            pass
-    return load_rules(Path(file))
+def user_rules(file: str, layout: str | None, or_usual: bool = False) -> RuleSet:
+    """Load a rule file in the layout asked for, `hf` where none is.
+
+    `or_usual`: a file without that layout is taken in its usual one, for others know the layout.
+    Raises UsageError for a layout that is not there, RuleError and StorageError as loading does.
+    """
+    wanted = layout or DEFAULT_LAYOUT
+    try:
+        return load_rules(Path(file), layout=wanted)
+    except UsageError:
+        if wanted == DEFAULT_LAYOUT or not or_usual:
+            raise
+        return load_rules(Path(file))
 
 
 def nodes(choice: Choice) -> tuple[ModuleNode, ...]:

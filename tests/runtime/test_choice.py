@@ -113,3 +113,14 @@ def test_a_wrong_rule_file_is_named_with_its_line(cli: Cli, tmp_path: Path) -> N
     ran = cli("plan", written(tmp_path), "--rules", rules)
     assert ran.code == 1 and f"{rules}:7:" in ran.err
     assert cli("plan", written(tmp_path), "--rules", tmp_path / "none.yaml").code == 3
+
+
+def test_a_layout_that_only_the_users_file_has(cli: Cli, tmp_path: Path) -> None:
+    rules = tmp_path / "mine.yaml"
+    rules.write_text(NEW_RULES.replace("  hf:", "  vendor:"))
+    path = written(tmp_path)
+    ran = cli("plan", path, "--rules", rules, "--layout", "vendor", "--json")
+    assert ran.code == 0 and "net.norm.weight" in ran.data["params"]
+    assert cli("plan", path, "--rules", rules, "--layout", "nosuch").code == 2
+    assert cli("plan", path, "--rules", rules).code == 2
+    assert cli("plan", path, "--rules", tmp_path / "mine.yaml", "--layout", "vendor", "--model-type", "llama").code == 0

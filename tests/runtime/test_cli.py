@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.cases.fixtures import const
-from tests.runtime.support import Cli, checkpoint
+from tests.runtime.support import T0_CONFIG, Cli, checkpoint
 from weightloom.engine.errors import StorageError
 from weightloom.runtime import cli as cli_module
 from weightloom.runtime.command import Command
@@ -226,3 +228,45 @@ def test_an_ascii_terminal_gets_escapes(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0 and rb"gr\xf6\xdfe.w" in done.stdout
+
+
+def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = line.replace("weightloom", f'"{sys.executable}" -m weightloom.runtime')
+    return subprocess.run(["/bin/bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+def test_output_that_cannot_be_written_is_3(tmp_path: Path) -> None:
+    checkpoint(tmp_path / "t0")
+    done = shell("weightloom plan t0 >/dev/full", tmp_path)
+    assert done.returncode == 3 and "disk full" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_without_an_output_only_the_code_is_left(tmp_path: Path) -> None:
+    checkpoint(tmp_path / "t0")
+    done = shell("weightloom plan t0 >&-", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+bad_values = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.lists(st.integers(), max_size=2)
+config_keys = st.sampled_from([*T0_CONFIG, "dtype", "text_config", "quantization_config", "rope_parameters"])
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.dictionaries(config_keys, bad_values | st.dictionaries(config_keys, bad_values, max_size=2), max_size=4))
+def test_no_config_is_a_bug(cli: Cli, tmp_path: Path, changes: dict[str, object]) -> None:
+    path = checkpoint(tmp_path, config={**T0_CONFIG, **changes})
+    for command in (["inspect", path, "--estimate-memory"], ["plan", path], ["explain", path, "lm_head.weight"]):
+        ran = cli(*command)
+        assert ran.code in (0, 1), ran
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=80), st.sampled_from(["config.json", "model.safetensors", "model.safetensors.index.json"]))
+def test_no_file_is_a_bug(cli: Cli, tmp_path: Path, content: bytes, name: str) -> None:
+    path = checkpoint(tmp_path)
+    (path / name).write_bytes(content)
+    for command in ("inspect", "plan", "verify"):
+        ran = cli(command, path)
+        assert ran.code in (0, 1), ran
+    (path / name).unlink()
