@@ -1,0 +1,146 @@
+"""Law 6: a shard that is read is the whole, cut; and only what the shard needs is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.laws.sources import NotedSource, in_memory, of_array, with_sources
+from tests.laws.worlds import Tensor, World, bytes_of, worlds
+from tests.strategies import share
+from weightloom.engine import (
+    Chunk,
+    Concatenate,
+    MergeModulelist,
+    PlanError,
+    Sharding,
+    Transpose,
+    WeightConverter,
+)
+from weightloom.engine.dtypes import DTYPES
+from weightloom.engine.sharding import Kind
+
+KINDS = get_args(Kind)
+
+
+def cut(array: np.ndarray[Any, Any], kind: str, rank: int, size: int) -> np.ndarray[Any, Any] | None:
+    """The shard by NumPy; None where the array does not divide so."""
+    if kind == "replicate" or size == 1:
+        return array
+    if array.ndim == 0 or (kind == "row" and array.ndim < 2):
+        return None
+    dim = {"column": max(array.ndim - 2, 0), "packed": max(array.ndim - 2, 0), "row": array.ndim - 1}.get(kind, 0)
+    halves = 2 if kind == "packed" else 1
+    if array.shape[dim] % (halves * size):
+        return None
+    parts = np.split(array, halves, dim) if halves > 1 else [array]
+    return np.concatenate([np.split(part, size, dim)[rank] for part in parts], dim)
+
+
+def elements(tensor: Tensor) -> np.ndarray[Any, Any]:
+    width = DTYPES[tensor.dtype].bits // 8
+    return np.frombuffer(tensor.data, np.dtype(f"u{width}") if width else np.uint8).reshape(tensor.shape)
+
+
+@share(0.5)
+@given(st.data())
+def test_a_shard_is_the_whole_cut(data: st.DataObject) -> None:
+    world = data.draw(worlds())
+    size = data.draw(st.sampled_from((1, 2, 4)))
+    rank = data.draw(st.integers(0, size - 1))
+    kinds = {name: data.draw(st.sampled_from(KINDS)) for name in sorted(world.params)}
+    expected: dict[str, bytes] = {}
+    refused: set[str] = set()
+    for name, tensor in world.params.items():
+        if DTYPES[tensor.dtype].bits < 8:
+            kinds[name] = "replicate"
+            expected[name] = tensor.data
+            continue
+        part = cut(elements(tensor), kinds[name], rank, size)
+        expected |= {} if part is None else {name: part.tobytes()}
+        refused |= {name} if part is None else set()
+    patterns = {f"^{_escaped(name)}$": kind for name, kind in kinds.items()}
+    with TemporaryDirectory() as place, in_memory(world.tensors, Path(place)) as opened:
+        checkpoint, sources = with_sources(opened, NotedSource)
+        plan = world.plan(checkpoint)
+        sharding = Sharding(rank, size, patterns)
+        if refused:
+            with pytest.raises(PlanError) as seen:
+                plan.load(sharding, threads=1)
+            assert seen.value.tensor in refused
+            return
+        found = plan.load(sharding, threads=1)
+        assert {name: bytes_of(found[name]) for name in expected} == expected
+        tied = any(record.copy for record in plan.report.tied)
+        check_read_once(sources, allowed=2 if tied else 1)
+
+
+def _escaped(name: str) -> str:
+    import re
+
+    return re.escape(name)
+
+
+def check_read_once(sources: list[NotedSource], allowed: int) -> None:
+    """No byte is read more often than allowed (the check of a tie reads its ends once more)."""
+    for source in sources:
+        counts = np.zeros(source.size, int)
+        for offset, length in source.reads:
+            counts[offset : offset + length] += 1
+        assert counts.max(initial=0) <= allowed
+
+
+ROW = 300_000
+
+
+@pytest.mark.parametrize(("kind", "rank"), [("column", 0), ("column", 1), ("expert", 1), ("packed", 1)])
+def test_only_the_runs_that_a_shard_needs_are_read(tmp_path: Path, kind: Kind, rank: int) -> None:
+    """Experts stacked and joined: rows of 300 kB, so that no gap is short enough to be read along."""
+    rng = np.random.default_rng(5)
+    arrays = {f"e.{n}.{part}": rng.integers(0, 256, (4, ROW), np.uint8) for n in range(2) for part in ("gate", "up")}
+    tensors = {name: of_array(array, "U8") for name, array in arrays.items()}
+    rule = WeightConverter([r"e\.*.gate", r"e\.*.up"], "e", [MergeModulelist(0), Concatenate(1)])
+    whole = np.concatenate([np.stack([arrays[f"e.{n}.{part}"] for n in range(2)]) for part in ("gate", "up")], 1)
+    with in_memory(tensors, tmp_path) as opened:
+        checkpoint, (source,) = with_sources(opened, NotedSource)
+        plan = World(tensors, (rule,)).plan(checkpoint)
+        found = plan.load(Sharding(rank, 2, {"e": kind}), threads=2)["e"]
+    expected = cut(whole, kind, rank, 2)
+    assert expected is not None
+    assert bytes_of(found) == expected.tobytes()
+    assert sum(length for _, length in source.reads) == expected.nbytes
+
+
+def test_short_gaps_may_be_read_along_but_no_byte_twice(tmp_path: Path) -> None:
+    array = np.arange(64 * 64, dtype=np.uint16).reshape(64, 64)
+    tensors = {"w": of_array(array, "U16")}
+    rule = WeightConverter("w", "v", [Transpose()])
+    with in_memory(tensors, tmp_path) as opened:
+        checkpoint, (source,) = with_sources(opened, NotedSource)
+        found = World(tensors, (rule,)).plan(checkpoint).load(Sharding(1, 4, {"v": "column"}))["v"]
+    assert bytes_of(found) == np.ascontiguousarray(array.T[16:32]).tobytes()
+    assert sum(length for _, length in source.reads) <= array.nbytes
+
+
+def test_the_bias_of_a_column_parallel_layer_is_cut_too(tmp_path: Path) -> None:
+    tensors = {"q.bias": of_array(np.arange(8, dtype=np.uint8), "U8")}
+    with in_memory(tensors, tmp_path) as checkpoint:
+        found = World(tensors, ()).plan(checkpoint).load(Sharding(1, 2, {r"^q\.": "column"}))
+    assert bytes_of(found["q.bias"]) == bytes(range(4, 8))
+
+
+def test_values_that_are_computed_cannot_be_read_in_part(tmp_path: Path) -> None:
+    from weightloom.engine.cast import with_dtype
+
+    tensors = {"w": of_array(np.zeros((4, 2), np.uint16), "BF16")}
+    with in_memory(tensors, tmp_path) as checkpoint:
+        plan = with_dtype(World(tensors, (WeightConverter("w", ["a", "b"], [Chunk()]),)).plan(checkpoint), "F32")
+        with pytest.raises(PlanError, match="a is computed from 1 tensors and cannot be read in part"):
+            plan.load(Sharding(0, 2, {"a": "column"}))
+        assert bytes_of(plan.load(Sharding(0, 2, {"a": "replicate"}))["a"]) == bytes(16)
