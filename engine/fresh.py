@@ -7,10 +7,12 @@ planned forwards: only if that gives exactly the parameters back is the answer g
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from weightloom.engine.build import build_plan
+from weightloom.engine.chain import Part
 from weightloom.engine.checkpoint import Checkpoint
 from weightloom.engine.claims import Tie
 from weightloom.engine.converter import WeightConverter
@@ -19,6 +21,7 @@ from weightloom.engine.fit import Fit
 from weightloom.engine.groups import Bundle, bind, bundle
 from weightloom.engine.plan import Plan
 from weightloom.engine.prefix import PrefixChange
+from weightloom.engine.program import Program
 from weightloom.engine.renaming import Renaming
 from weightloom.engine.resolve import Claim
 from weightloom.engine.rule import Rule
@@ -63,6 +66,7 @@ class _Writer:
     config: Mapping[str, Any]
     params: Mapping[str, TensorSpec]
     base: str
+    _bound: dict[tuple[int, tuple[Part, ...]], tuple[Program, tuple[Part, ...]]] = field(default_factory=dict)
 
     def tensors(self) -> tuple[dict[str, TensorSpec], dict[str, str]]:
         """Give the checkpoint's tensors, and for each a parameter that it comes from.
@@ -142,9 +146,8 @@ class _Writer:
                 expected="all targets of the converter among the parameters",
                 rule=rule.title(),
             )
-        specs = {name: TensorSpec(spec.dtype or "F32", spec.shape) for name, spec in self.params.items()}
         try:
-            program, parts = bind(found.parts(specs), rule, (None,) * len(rule.templates), self.config)
+            program, parts = self._bind(found)
         except PlanError as error:
             raise NotInvertible(error.seen, expected=error.expected, hint=error.hint, rule=rule.title()) from error
         outputs = iter(program.out_specs)
@@ -152,6 +155,17 @@ class _Writer:
             for number in range(len(part.specs)):
                 name = found.target_name(index, number if rule.numbers(index) else None)
                 yield name, next(outputs), found.all_names[0]
+
+    @cached_property
+    def _specs(self) -> dict[str, TensorSpec]:
+        return {name: TensorSpec(spec.dtype or "F32", spec.shape) for name, spec in self.params.items()}
+
+    def _bind(self, found: Bundle) -> tuple[Program, tuple[Part, ...]]:
+        """Bind the ops once for all groups of one rule that are of the same shapes."""
+        key = (found.claim.converter, parts := found.parts(self._specs))
+        if key not in self._bound:
+            self._bound[key] = bind(parts, found.rule, (None,) * len(found.rule.templates), self.config)
+        return self._bound[key]
 
     def _file_name(self, name: str) -> str:
         for rule in reversed(self.rules):
