@@ -1,0 +1,124 @@
+"""Every rule file that ships: it lints clean, can be found, says why, and its renames come back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from weightloom.engine.claims import Tie
+from weightloom.engine.renaming import WeightRenaming
+from weightloom.engine.resolve import resolve
+from weightloom.engine.ruleset import RuleSet
+from weightloom.engine.scope import ModuleNode, scoped_rules
+from weightloom.rules import lint_rules, load_rules, module_nodes, registry
+from weightloom.rules.document import SubModel
+from weightloom.rules.examples import example
+from weightloom.rules.parse import parse_rules
+from weightloom.rules.sources import SHIPPED
+
+FILES = sorted(SHIPPED.glob("*.yaml"))
+
+
+def renamed(rules: RuleSet, *names: str) -> list[str]:
+    """Give where names go through all renames of a rule list."""
+    return [found.renamed for found in resolve(names, tuple(rules))[1]]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
+def test_a_shipped_file(file: Path) -> None:
+    assert lint_rules(file) == []
+    found = parse_rules(file.read_bytes(), file.name)
+    assert found.head.family == file.stem
+    assert found.head.identifiers
+    assert all(rule.why for layout in found.layouts for rule in layout.rules if layout.name == "hf")
+    for identifier in found.head.identifiers:
+        assert registry.file(identifier).head == found.head
+        assert load_rules(identifier) == registry(identifier)
+
+
+def test_another_layout_of_llama_is_not_its_relatives() -> None:
+    assert "gguf" in registry.layouts("mistral")
+    assert registry.layouts("qwen2") == registry.layouts("gemma2") == registry.layouts("mixtral") == ("hf",)
+
+
+def test_no_problem_and_no_identifier_twice() -> None:
+    assert registry.problems == ()
+    assert {path.stem for path in FILES} == set(registry.families())
+
+
+@pytest.mark.parametrize("family", [path.stem for path in FILES])
+def test_renames_come_back(family: str) -> None:
+    for rule in load_rules(family):
+        if isinstance(rule, WeightRenaming):
+            name = f"{example(rule.sources[0])}.weight".replace("..", ".")
+            after = rule.rewrite(name)
+            assert after is not None
+            assert rule.inverse().rewrite(after) == name
+
+
+def test_legacy_names_are_only_a_layer_norm_s() -> None:
+    """Case C07."""
+    names = ["emb.LayerNorm.gamma", "emb.LayerNorm.beta", "blk.ls1.gamma", "blk.beta", "alphabeta.weight"]
+    wanted = ["emb.LayerNorm.weight", "emb.LayerNorm.bias", "blk.ls1.gamma", "blk.beta", "alphabeta.weight"]
+    assert renamed(load_rules("legacy"), *names) == wanted
+    assert not any(rule.always for rule in load_rules("legacy"))
+
+
+@pytest.mark.parametrize(
+    ("identifier", "config", "tied"),
+    [
+        ("llama", {}, False),
+        ("llama", {"tie_word_embeddings": True}, True),
+        ("gemma2", {}, True),
+        ("gemma2", {"tie_word_embeddings": False}, False),
+        ("llava", {"text_config": {"tie_word_embeddings": True}}, True),
+        ("llava", {"tie_word_embeddings": False, "text_config": {"tie_word_embeddings": True}}, False),
+        ("llava", {"tie_word_embeddings": True, "text_config": {"tie_word_embeddings": False}}, True),
+        ("llava", {}, False),
+        ("gemma3", {}, True),
+        ("gemma3", {"text_config": {"tie_word_embeddings": False}}, False),
+        ("gemma3", {"tie_word_embeddings": False, "text_config": {}}, False),
+    ],
+)
+def test_when_the_head_is_tied(identifier: str, config: dict[str, object], tied: bool) -> None:
+    """Case C28 and its kin. Chosen: where both configs have the flag, the outer one decides."""
+    ties = [rule for rule in load_rules(identifier) if isinstance(rule, Tie) and rule.applies(config, {})]
+    ends = {rule.other_end("lm_head.weight") for rule in ties}
+    wanted = "model.language_model.embed_tokens.weight" if identifier in ("llava", "gemma3") else None
+    assert ends == ({wanted or "model.embed_tokens.weight"} if tied else set())
+
+
+def test_both_forms_of_a_checkpoint_go_through_the_llava_pair() -> None:
+    nodes = module_nodes("LlavaForConditionalGeneration", "llava", registry.tree("llava"), {})
+    rules = scoped_rules(nodes, registry, "model")
+    old = ["language_model.model.layers.0.mlp.w", "language_model.lm_head.weight", "vision_tower.x", "image_newline"]
+    new = ["model.language_model.layers.0.mlp.w", "lm_head.weight", "model.vision_tower.x", "image_newline"]
+    assert renamed(rules, *old) == new
+    assert renamed(rules, *new) == new
+
+
+def test_the_detr_pair_is_scoped_to_its_model() -> None:
+    nodes = module_nodes("DetrForSegmentation", "detr", registry.tree("DetrForSegmentation"), {})
+    rules = scoped_rules(nodes, registry, "model")
+    names = ["detr.model.encoder.layers.0.fc1.weight", "mask_head.lay1.weight", "bbox_attention.q_linear.bias"]
+    wanted = ["detr.model.encoder.layers.0.mlp.fc1.weight", "mask_head.conv1.conv.weight", "bbox_attention.q_proj.bias"]
+    assert renamed(rules, *names) == wanted
+    assert renamed(rules, "other.layers.0.fc1.weight") == ["other.layers.0.fc1.weight"]
+
+
+def test_the_tree_gives_the_nodes_of_a_walk() -> None:
+    config = {
+        "text_config": {"model_type": "llama"},
+        "vision_config": {"model_type": ""},
+        "a": {"b": {"model_type": "c"}},
+    }
+    tree = [*reversed(registry.tree("llava")), SubModel("z", None, "a.b"), SubModel("y", None, "a.none.b")]
+    assert module_nodes("Llava", "llava", tree, config) == (
+        ModuleNode("", "Llava", "llava"),
+        ModuleNode("model", "LlavaModel", None),
+        ModuleNode("model.language_model", "", "llama"),
+        ModuleNode("model.vision_tower", "", None),
+        ModuleNode("y", "", None),
+        ModuleNode("z", "", "c"),
+    )
