@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from math import isfinite
 from typing import Any
 
 from weightloom.engine.errors import ConfigError
@@ -69,8 +68,8 @@ def read_rope(
 
 def _of_layer(section: Mapping[str, Any], name: str, layer_type: str) -> tuple[Mapping[str, Any], str]:
     """Give the section of a layer type, and where it is."""
-    own: Mapping[str, Any] | None = section.get(layer_type)
-    if own is None:
+    own = section.get(layer_type)
+    if not isinstance(own, Mapping):
         raise ConfigError(
             f"{name} has no section for {layer_type!r}",
             expected=f"one for each layer type that the model has; there are {', '.join(sorted(section))}",
@@ -105,7 +104,7 @@ def _refuse_clash(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
 
 
 def _is_nested(section: Mapping[str, Any]) -> bool:
-    return bool(section) and all(value is None or isinstance(value, Mapping) for value in section.values())
+    return any(isinstance(value, Mapping) for value in section.values())
 
 
 def _rotation(
@@ -118,11 +117,11 @@ def _rotation(
 ) -> Rotation:
     theta = _number("rope_theta", section, place, content, default_theta)
     part = _number("partial_rotary_factor", section, place, content, 1.0)
-    refuse_unless(0 < part <= 1, "partial_rotary_factor", part, "more than 0, 1 at most")
+    refuse_unless(part <= 1, "partial_rotary_factor", part, "1 at most")
     dims = int(head_dim * part)
     decides = "partial_rotary_factor" if part < 1 else "head_dim"
     refuse_unless(dims > 0 and dims % 2 == 0, decides, dims, "an even number of dims to turn, two at least")
-    refuse_unless(isfinite(theta) and theta > 1, "rope_theta", theta, "more than 1")
+    refuse_unless(theta > 1, "rope_theta", theta, "more than 1")
     refuse_unless(trained > 0, "max_position_embeddings", trained, "a positive number")
     return Rotation(theta, dims, trained)
 
@@ -131,8 +130,8 @@ def _number(name: str, section: Mapping[str, Any], place: str, content: Mapping[
     """Give a number from the section, else from the top of the config, else the default."""
     source, shown = (section, f"{place}.{name}") if name in section else (content, name)
     value = source.get(name, default)
-    fine = isinstance(value, int | float) and not isinstance(value, bool)
-    refuse_unless(fine, shown, value, "a number")
+    fine = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e18
+    refuse_unless(fine, shown, value, "a positive number")
     return float(value)
 
 

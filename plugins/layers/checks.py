@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isfinite
 from typing import Any
 
 from weightloom.engine.errors import ConfigError
 from weightloom.plugins.config import refuse_unless
 
 FULL, SLIDING = "full_attention", "sliding_attention"
+LARGEST = 2**31 - 1
 
 
 def refuse_non_positive(sizes: Mapping[str, int | float]) -> None:
-    """Raise ConfigError for the first size, by field name, that is not a positive number."""
+    """Raise ConfigError for the first size, by field name, that is not a positive number, or beyond MLX's."""
     for field, value in sizes.items():
-        refuse_unless(isfinite(value) and value > 0, field, value, "a positive number")
+        refuse_unless(0 < value <= LARGEST, field, value, f"a positive number, {LARGEST} at most")
 
 
 def head_dim_of(given: int | None, hidden_size: int, heads: int) -> int:
     """Give the size of a head: as given, else an equal part of the hidden size; raises ConfigError otherwise."""
     if given is not None:
-        refuse_unless(given > 0, "head_dim", given, "a positive number")
+        refuse_non_positive({"head_dim": given})
         return given
     refuse_unless(
         hidden_size % heads == 0,

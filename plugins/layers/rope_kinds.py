@@ -7,7 +7,7 @@ position. A kind is a frozen dataclass whose fields are those of the config's se
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, floor, isfinite, log, pi
+from math import ceil, floor, log, pi
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from weightloom.plugins.config import refuse_unless
 
 Floats = NDArray[np.float64]
+
+# Far beyond any real setting, and far from where float64 overflows.
+_HUGE = 1e18
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +178,8 @@ class YarnRope:
             _positive(section, name, getattr(self, name))
         for name in ("mscale", "mscale_all_dim"):
             value = getattr(self, name)
-            refuse_unless(value is None or (isfinite(value) and value >= 0), f"{section}.{name}", value, "0 or more")
-        given = self.given_attention_factor
-        refuse_unless(
-            given is None or (isfinite(given) and given >= 0), f"{section}.attention_factor", given, "0 or more"
-        )
+            refuse_unless(value is None or 0 <= value < _HUGE, f"{section}.{name}", value, "0 or more")
+        _positive(section, "attention_factor", self.given_attention_factor)
 
     def context(self, rotation: Rotation, length: int) -> int:
         """Give the trained length, whatever the length."""
@@ -230,5 +230,5 @@ def _blend(divided: Floats, kept: Floats, weight: Floats) -> Floats:
 
 
 def _positive(section: str, name: str, value: float | None) -> None:
-    fine = value is None or (isfinite(value) and value > 0)
-    refuse_unless(fine, f"{section}.{name}", value, "a positive number")
+    fine = value is None or 1 / _HUGE < value < _HUGE
+    refuse_unless(fine, f"{section}.{name}", value, "a positive number of ordinary size")

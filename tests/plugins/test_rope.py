@@ -1,0 +1,40 @@
+"""Turning heads, against pairs turned one by one."""
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from weightloom.plugins.layers.rope import Rope
+from weightloom.plugins.layers.rope_kinds import DefaultRope, DynamicRope, RopeKind, Rotation, YarnRope
+from weightloom.plugins.rope_config import RopeConfig
+
+
+def turned(x: np.ndarray, kind: RopeKind, rotation: Rotation, offset: int, length: int) -> np.ndarray:
+    """Pair i is dims i and i + dims / 2."""
+    out, half = x.astype(np.float64), rotation.dims // 2
+    factor = kind.attention_factor(rotation)
+    for place in range(x.shape[2]):
+        for pair, frequency in enumerate(kind.frequencies(rotation, length)):
+            cos, sin = np.cos((offset + place) * frequency) * factor, np.sin((offset + place) * frequency) * factor
+            a, b = x[:, :, place, pair].astype(np.float64), x[:, :, place, pair + half].astype(np.float64)
+            out[:, :, place, pair], out[:, :, place, pair + half] = a * cos - b * sin, b * cos + a * sin
+    return out
+
+
+@pytest.mark.parametrize("dims", [8, 4])
+@pytest.mark.parametrize("offset", [0, 5, 60])
+@pytest.mark.parametrize("kind", [DefaultRope(), DynamicRope(2.0), YarnRope(4.0, 16)], ids=repr)
+def test_values(kind: RopeKind, dims: int, offset: int) -> None:
+    x = np.random.default_rng(0).standard_normal((2, 3, 9, 8)).astype(np.float32)
+    rotation = Rotation(100.0, dims, 64)
+    got = np.array(Rope(RopeConfig(rotation, kind), 8)(mx.array(x), offset))
+    np.testing.assert_allclose(got, turned(x, kind, rotation, offset, offset + 9), atol=2e-5)
+
+
+@pytest.mark.parametrize("dtype", [mx.bfloat16, mx.float16, mx.float32])
+def test_the_dtype_stays_and_the_angle_is_float32s(dtype: mx.Dtype) -> None:
+    rope = Rope(RopeConfig(Rotation(10000.0, 8, 64), DefaultRope()), 8)
+    x = mx.ones((1, 1, 1, 8), dtype)
+    got = rope(x, 4001)
+    assert got.dtype == dtype
+    assert abs(got[0, 0, 0, 0].item() - (np.cos(4001) - np.sin(4001))) < 0.02

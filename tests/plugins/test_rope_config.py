@@ -1,0 +1,133 @@
+"""Rotary settings of both config forms: cases C24 and C25, and what is refused."""
+
+from typing import Any
+
+import pytest
+
+from weightloom.engine.errors import ConfigError
+from weightloom.plugins.layers.rope_kinds import DefaultRope, DynamicRope, LinearRope, Llama3Rope, Rotation, YarnRope
+from weightloom.plugins.rope_config import RopeConfig, read_rope
+
+LLAMA3 = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+
+
+def rope(content: dict[str, Any], head_dim: int = 8) -> RopeConfig:
+    return read_rope(content, head_dim, 64)["full_attention"]
+
+
+def refused(content: dict[str, Any], head_dim: int = 8) -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        read_rope(content, head_dim, 64)
+    return caught.value
+
+
+def test_c24_the_theta_of_rope_parameters_is_read() -> None:
+    read = rope({"rope_parameters": {"rope_type": "default", "rope_theta": 500000.0}})
+    assert read == RopeConfig(Rotation(500000.0, 8, 64), DefaultRope())
+
+
+def test_c24_layer_types_keep_their_own_theta() -> None:
+    sections = {"full_attention": {"rope_theta": 1000000.0}, "sliding_attention": {"rope_theta": 10000.0}}
+    read = read_rope({"rope_parameters": sections}, 8, 64, layer_types=("sliding_attention", "full_attention"))
+    assert {name: each.rotation.theta for name, each in read.items()} == {
+        "full_attention": 1000000.0,
+        "sliding_attention": 10000.0,
+    }
+
+
+def test_c24_a_layer_type_without_a_section_is_named() -> None:
+    with pytest.raises(ConfigError, match="no section for 'sliding_attention'") as caught:
+        read_rope({"rope_parameters": {"full_attention": {}}}, 8, 64, layer_types=("sliding_attention",))
+    assert caught.value.field == "rope_parameters.sliding_attention"
+
+
+@pytest.mark.parametrize(
+    ("scaling", "kind"),
+    [
+        (None, DefaultRope()),
+        ({}, DefaultRope()),
+        ({"type": "linear", "factor": 2.0}, LinearRope(2.0)),
+        ({"rope_type": "llama3", **LLAMA3}, Llama3Rope(8.0, 1.0, 4.0, 8192)),
+        ({"type": "dynamic", "factor": 4}, DynamicRope(4.0)),
+        ({"rope_type": None, "type": None}, DefaultRope()),
+        ({"rope_type": "yarn", "factor": 4, "mscale": None}, YarnRope(4.0)),
+        (
+            {"type": "yarn", "factor": 4.0, "attention_factor": 1.5, "truncate": False},
+            YarnRope(4.0, None, 1.5, truncate=False),
+        ),
+    ],
+)
+def test_c25_rope_scaling(scaling: object, kind: object) -> None:
+    assert rope({"rope_scaling": scaling, "rope_theta": 500.0}) == RopeConfig(Rotation(500.0, 8, 64), kind)  # type: ignore[arg-type]
+
+
+def test_c25_an_unknown_type_is_named_with_the_known_ones() -> None:
+    error = refused({"rope_scaling": {"rope_type": "foo", "factor": 2.0}})
+    assert "'foo'" in error.seen
+    assert error.expected == "one of default, linear, dynamic, llama3, yarn"
+    assert error.field == "rope_scaling.rope_type"
+
+
+def test_a_near_miss_gets_a_guess() -> None:
+    assert refused({"rope_scaling": {"type": "llama"}}).hint == "did you mean 'llama3'?"
+
+
+def test_a_type_that_is_no_text_is_refused() -> None:
+    assert refused({"rope_parameters": {"rope_type": ["yarn"]}}).field == "rope_parameters.rope_type"
+
+
+def test_both_forms_give_one_value() -> None:
+    old = {"rope_theta": 5000.0, "rope_scaling": {"type": "llama3", **LLAMA3}, "partial_rotary_factor": 0.5}
+    new = {"rope_parameters": {"rope_type": "llama3", "rope_theta": 5000.0, "partial_rotary_factor": 0.5, **LLAMA3}}
+    assert rope(old) == rope(new)
+    assert rope(old).rotation.dims == 4
+
+
+def test_both_sections_may_agree_and_not_differ() -> None:
+    both = {
+        "rope_scaling": {"type": "linear", "factor": 2.0},
+        "rope_parameters": {"rope_type": "linear", "rope_theta": 9.0},
+    }
+    assert rope(both) == RopeConfig(Rotation(9.0, 8, 64), LinearRope(2.0))
+    both["rope_parameters"]["factor"] = 3.0
+    assert refused(both).field == "rope_scaling.factor"
+
+
+def test_the_default_theta_is_the_familys() -> None:
+    assert read_rope({}, 8, 64, 1e6)["full_attention"].rotation.theta == 1e6
+
+
+def test_the_original_length_at_the_top_of_the_config_counts() -> None:
+    read = rope({"rope_scaling": {"type": "yarn", "factor": 2.0}, "original_max_position_embeddings": 16})
+    assert read.kind == YarnRope(2.0, 16)
+
+
+@pytest.mark.parametrize(
+    ("content", "field"),
+    [
+        ({"rope_scaling": []}, "rope_scaling"),
+        ({"rope_scaling": {"type": "linear"}}, "rope_scaling.factor"),
+        ({"rope_scaling": {"type": "linear", "factor": "2"}}, "rope_scaling.factor"),
+        ({"rope_scaling": {"type": "linear", "factor": 0}}, "rope_scaling.factor"),
+        ({"rope_scaling": {"type": "dynamic", "factor": -1.0}}, "rope_scaling.factor"),
+        ({"rope_scaling": {"type": "dynamic", "factor": float("nan")}}, "rope_scaling.factor"),
+        ({"rope_scaling": {"type": "yarn", "factor": 2.0, "beta_fast": 0}}, "rope_scaling.beta_fast"),
+        ({"rope_scaling": {"type": "yarn", "factor": 2.0, "attention_factor": -1}}, "rope_scaling.attention_factor"),
+        ({"rope_scaling": {"type": "yarn", "factor": 2.0, "truncate": 1}}, "rope_scaling.truncate"),
+        ({"rope_scaling": {"type": "llama3", **LLAMA3, "high_freq_factor": 1.0}}, "rope_scaling.high_freq_factor"),
+        ({"rope_parameters": {"rope_theta": None}}, "rope_parameters.rope_theta"),
+        ({"rope_theta": True}, "rope_theta"),
+        ({"rope_theta": 1.0}, "rope_theta"),
+        ({"rope_theta": float("inf")}, "rope_theta"),
+        ({"rope_theta": 10**400}, "rope_theta"),
+        ({"partial_rotary_factor": 0}, "partial_rotary_factor"),
+        ({"partial_rotary_factor": 1.5}, "partial_rotary_factor"),
+        ({"partial_rotary_factor": 0.4}, "partial_rotary_factor"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(content: dict[str, Any], field: str) -> None:
+    assert refused(content).field == field
+
+
+def test_an_odd_head_is_refused() -> None:
+    assert refused({}, head_dim=7).field == "head_dim"
