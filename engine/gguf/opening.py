@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,8 +55,9 @@ def open_gguf(path: str | Path) -> Checkpoint:
 
     Blocks of Q4_0, Q4_1 and Q8_0 become MLX's affine form with groups of 32: `NAME.weight` packed as U32, `NAME.scales`
     and `NAME.biases` as F16, or F32 where a bias is too large for F16. That is the one thing that headers do not
-    tell, so the scales are looked through here. Other block types become F32, plain types stay. Values equal those
-    of the `gguf` package wherever the scale is finite; of zeros the sign may differ. Metadata: the texts under `general.`, and `format`: gguf.
+    tell, so the scales of Q4_0 and Q8_0 are looked through here. Other block types become F32, plain types stay.
+    Values equal those of the `gguf` package wherever the scale is finite; of zeros the sign may differ.
+    Metadata: the texts under `general.`, and `format`: gguf.
 
     Raises as `read_gguf` does; reading a tensor also raises MissingExtra where its type needs the `gguf` package.
     """
@@ -73,19 +74,20 @@ def open_gguf(path: str | Path) -> Checkpoint:
     )
 
 
-def _opened(files: tuple[Path, ...], stack: ExitStack) -> Iterator[tuple[FileSource, GgufHeader]]:
-    total = 0
-    wanted: Value | None = None
+def _opened(files: tuple[Path, ...], stack: ExitStack) -> list[tuple[FileSource, GgufHeader]]:
+    found = []
     for number, file in enumerate(files):
         source = FileSource(file)
         stack.callback(source.close)
         header = read_header(source)
         _check_part(header.metadata, number, len(files), file)
-        total += len(header.tensors)
-        wanted = header.metadata.get("split.tensors.count", wanted)
-        yield source, header
-    if len(files) > 1 and wanted is not None and wanted != total:
-        raise _not_together(files[0], f"{total} tensors in all parts", f"{shown(wanted)}, as split.tensors.count says")
+        found.append((source, header))
+    total = sum(len(header.tensors) for _, header in found)
+    for file, (_, header) in zip(files, found, strict=True):
+        stated = header.metadata.get("split.tensors.count", total)
+        if len(files) > 1 and stated != total:
+            raise _not_together(file, f"split.tensors.count is {shown(stated)}", f"{total}, as there are in all parts")
+    return found
 
 
 def _check_part(metadata: Mapping[str, Value], number: int, count: int, file: Path) -> None:
