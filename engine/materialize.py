@@ -52,13 +52,14 @@ def load(
     with _pool(threads) as pool:
         run = _Run(checkpoint, pool, thread_count(threads), _Meter(progress, plan.nbytes))
         structural = [group for group in plan.groups if group.program.is_structural]
-        found = run.arrays([wanted for group in structural for wanted in _outputs(group, sharding)])
+        apart = list(_cut_apart(plan, sharding))
+        found = run.arrays([*(wanted for group in structural for wanted in _outputs(group, sharding)), *apart])
         for group in plan.groups:
             if not group.program.is_structural:
                 found.update(_with_values(group, run, sharding))
     checkpoint.check_unchanged()
     for record in plan.report.tied:
-        if record.parameter in plan.params:
+        if record.parameter in plan.params and record.parameter not in found:
             found[record.parameter] = found[record.other]
     return found
 
@@ -159,6 +160,17 @@ def reader(checkpoint: Checkpoint, sources: Sequence[str]) -> Callable[[int, int
 def _outputs(group: Group, sharding: Sharding | None) -> Iterator[_Wanted]:
     for name, view in zip(group.targets, group.program.views(), strict=True):
         yield _Wanted(name, view if sharding is None else sharding.cut(name, view), group.sources)
+
+
+def _cut_apart(plan: Plan, sharding: Sharding | None) -> Iterator[_Wanted]:
+    """The ends of ties that this rank holds another part of than of the tensor that they share."""
+    for record in plan.report.tied:
+        if sharding is None or sharding.kind_of(record.parameter) == sharding.kind_of(record.other):
+            continue
+        group = plan.by_target[record.other]
+        if record.parameter in plan.params and group.program.is_structural:
+            view = group.program.views()[group.targets.index(record.other)]
+            yield _Wanted(record.parameter, sharding.cut(record.parameter, view), group.sources)
 
 
 def _with_values(group: Group, run: _Run, sharding: Sharding | None) -> Mapping[str, mx.array]:

@@ -99,7 +99,9 @@ def _as_read(origin: _Origin, checkpoint: Checkpoint) -> Layout:
     if checkpoint.index_path is not None:
         index_name = checkpoint.index_path.name
     if (changed and index is not None) or (index is None and not can_be_found(names)):
-        index = _index_of(shards)
+        name_of = dict(zip(checkpoint.files, names, strict=True))
+        owners = {tensor: name_of[spec.file] for tensor, spec in checkpoint.tensors.items() if spec.file is not None}
+        index = index_json(owners, sum(shard.data_length for shard in shards))
     return Layout(shards, index_name, index)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import mlx.core as mx
 import numpy as np
 import pytest
 
@@ -52,6 +53,21 @@ def test_c72_an_overlay_shard_counts_where_the_index_says_so(tmp_path: Path) -> 
     assert_same(loaded, {"a": const(2.0, 4), "b": const(3.0, 4)})
     plan.save(loaded, tmp_path / "out")
     assert contents(tmp_path / "out") == contents(tmp_path / "in")
+
+
+def test_c72_an_index_that_is_made_anew_still_takes_the_overlay(tmp_path: Path) -> None:
+    """C72: after a change of dtype, with the overlay's name before the base's; the shadowed tensor is kept."""
+    write(tmp_path / "in" / "an-overlay.safetensors", {"a": const(2.0, 4)})
+    write(tmp_path / "in" / "base.safetensors", {"a": const(1.0, 4), "b": const(3.0, 4)})
+    write_index(tmp_path / "in", {"a": "an-overlay.safetensors", "b": "base.safetensors"})
+    plan = plan_of(tmp_path / "in")
+    plan.save({name: array.astype(mx.float16) for name, array in plan.load().items()}, tmp_path / "out")
+    again = plan_of(tmp_path / "out").load()
+    assert {name: (array.dtype, float(array[0])) for name, array in again.items()} == {
+        "a": (mx.float16, 2.0),
+        "b": (mx.float16, 3.0),
+    }
+    assert Checkpoint.open(tmp_path / "out" / "base.safetensors").tensors["a"].dtype == "F32"
 
 
 def test_c72_one_name_in_two_files_without_an_index(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tests.cases.fixtures import (
     to_mlx,
     write,
 )
-from weightloom.engine import Plan, PlanError, Tie, save_plan
+from weightloom.engine import Plan, PlanError, Sharding, Tie, save_plan
 from weightloom.engine.save import convert
 
 RULES = [Tie(r"^lm_head\.(weight|scales|biases)", r"model.embed_tokens.\1", when="tie_word_embeddings")]
@@ -131,3 +131,16 @@ def test_a_tied_parameter_given_twice_with_two_values_is_refused(
             plan_or_fresh.save({**to_mlx(params), "lm_head.weight": mx.zeros((16, 8))}, tmp_path / "out")
         assert caught.value.tensor == "lm_head.weight"
         assert not (tmp_path / "out").exists()
+
+
+def test_a_tied_parameter_that_is_cut_otherwise_is_read_apart(tmp_path: Path) -> None:
+    """A rank may hold a part of the head and the whole embedding."""
+    file = {name: array for name, array in t0().items() if name != "lm_head.weight"}
+    params = {**file, "lm_head.weight": file["model.embed_tokens.weight"]}
+    write(tmp_path / "in" / "model.safetensors", file)
+    plan = plan_of(tmp_path / "in", RULES, specs(params), TIED)
+    loaded = plan.load(Sharding(1, 2, {"lm_head": "column"}))
+    half = {**params, "lm_head.weight": file["model.embed_tokens.weight"][8:]}
+    assert_same(loaded, half)
+    same = plan.load(Sharding(1, 2, {"lm_head": "vocab", "embed_tokens": "vocab"}))
+    assert same["lm_head.weight"] is same["model.embed_tokens.weight"] and same["lm_head.weight"].shape == (8, 8)
