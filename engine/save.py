@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weightloom.engine.commit import replacing_directory
+from weightloom.engine.errors import PlanError
 from weightloom.engine.files import FILES, Files
 from weightloom.engine.held import as_held, with_other_ends
 from weightloom.engine.natural import natural
-from weightloom.engine.origin import BLOCK, CheckpointOrigin, Origin, ParameterOrigin, pieces
-from weightloom.engine.plan import Plan, Progress
+from weightloom.engine.origin import BLOCK, CheckpointOrigin, Origin, ParameterOrigin
+from weightloom.engine.plan import Plan, Progress, need_loadable
+from weightloom.engine.results import Results
 from weightloom.engine.shard_plan import Layout, Output, ShardPlan, plan_shards
 from weightloom.engine.shards import ShardWriter
 from weightloom.engine.side_files import SideFiles, check_side_files, make_parents, write_side_files
@@ -39,6 +41,12 @@ def save(
 
     `side_files` (name -> content, or a file to copy) go beside it, as they are.
     """
+    if plan.inverted:
+        raise PlanError(
+            "this plan was turned round",
+            expected="a plan built on a checkpoint or by save_plan, not its inverse",
+            hint="call save on the plan itself: it goes back by the inverse",
+        )
     held = with_other_ends(params, plan.report)
     back = as_held(plan.inverse(), held)
     if plan.checkpoint is not None:
@@ -62,6 +70,7 @@ def convert(
 
     Raises PlanError when the plan does not fit, CheckpointError when a source changed meanwhile.
     """
+    need_loadable(plan)
     plan.check()
     assert plan.checkpoint is not None
     plan.checkpoint.check_unchanged()
@@ -118,9 +127,10 @@ def write(
     def ours(folder: Path) -> Collection[str]:
         return weight_files(folder, files)
 
+    results = Results(origin)
     with replacing_directory(directory, overwrite=overwrite, ours=ours, files=files) as folder:
         for shard in layout.shards:
-            _write_shard(folder, shard, origin, files, meter)
+            _write_shard(folder, shard, results, files, meter)
         if layout.index is not None:
             files.write_file(folder / layout.index_name, layout.index)
         write_side_files(folder, side_files, files)
@@ -129,21 +139,21 @@ def write(
     return [directory / name for name in names]
 
 
-def _write_shard(folder: Path, shard: ShardPlan, origin: Origin, files: Files, meter: _Meter) -> None:
+def _write_shard(folder: Path, shard: ShardPlan, results: Results, files: Files, meter: _Meter) -> None:
     path = folder / shard.name
     make_parents(folder, path, files)
     with ShardWriter(path, shard.header, shard.data_length, files) as writer:
         for output in shard.outputs:
             offset = output.start
-            for piece in _pieces(output, origin):
+            for piece in _pieces(output, results):
                 writer.write_at(offset, piece)
                 offset += len(piece)
                 meter.add(len(piece))
 
 
-def _pieces(output: Output, origin: Origin) -> Iterator[memoryview]:
+def _pieces(output: Output, results: Results) -> Iterator[memoryview]:
     if output.group is not None:
-        return pieces(output.group, output.number, origin)
+        return results.pieces(output.group, output.number)
     return _kept_pieces(output)
 
 

@@ -1,0 +1,69 @@
+"""The bytes of what groups make, read or computed from an origin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from weightloom.engine.carrier import carried, memory_of
+from weightloom.engine.gather import Reader, gather
+from weightloom.engine.groups import Group
+from weightloom.engine.origin import BLOCK, Origin
+from weightloom.engine.program import Program
+from weightloom.engine.values import finish
+from weightloom.engine.view import View
+from weightloom.engine.virtual_file import load_arrays
+
+if TYPE_CHECKING:
+    import mlx.core as mx
+
+# A file takes turns between the experts' gates and ups, which are one group, and their downs, which are another.
+_REMEMBERED = 2
+
+
+class Results:
+    """Gives the bytes of groups' results; lives for one save.
+
+    Of a group that changes values all results are computed at once. Where there are several, the last groups
+    are remembered, since the results of one may lie apart in the file.
+    """
+
+    def __init__(self, origin: Origin) -> None:
+        self._origin = origin
+        self._recent: list[tuple[Group, tuple[mx.array, ...]]] = []
+
+    def pieces(self, group: Group, number: int) -> Iterator[memoryview]:
+        """Give the bytes of one result, in order, in blocks of some MiB."""
+        if group.program.is_structural:
+            view = group.program.views()[number]
+            return _gathered(view, self._origin.reader(group.sources, view.slots))
+        return iter((memory_of(self._computed(group)[number]),))
+
+    def _computed(self, group: Group) -> tuple[mx.array, ...]:
+        for known, arrays in self._recent:
+            if known is group:
+                return arrays
+        self._recent = self._recent[: _REMEMBERED - 1]
+        arrays = _compute(group, self._origin)
+        if len(group.targets) > 1:
+            self._recent.insert(0, (group, arrays))
+        return arrays
+
+
+def _gathered(view: View, read: Reader) -> Iterator[memoryview]:
+    rows = view.shape[0] if view.shape else 1
+    step = max(1, BLOCK * rows // max(view.nbytes, 1))
+    for start in range(0, rows, step):
+        part = view.cut(0, start, min(start + step, rows)) if view.shape else view
+        out = memoryview(bytearray(part.nbytes))
+        gather(part, read, out)
+        yield out
+
+
+def _compute(group: Group, origin: Origin) -> tuple[mx.array, ...]:
+    first = group.program.segments()[0]
+    start = first if isinstance(first, Program) else Program(group.program.in_specs)
+    views = start.views()
+    read = origin.reader(group.sources, range(len(group.sources)))
+    arrays = load_arrays([carried(view.spec) for view in views], lambda i, out: gather(views[i], read, out))
+    return finish(group.program, tuple(arrays))
