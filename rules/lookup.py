@@ -187,15 +187,16 @@ def _indexed(sources: Iterable[RuleSource], problems: Iterable[WeightloomError])
 
 
 def _only(name: str, offers: tuple[_Offer, ...]) -> _Offer:
-    if len(offers) > 1:
+    first, *others = offers
+    if others:
         raise RuleError(
             f"{name!r} is claimed by {' and by '.join(offer.source.label for offer in offers)}",
             expected="one rule file for each model type, class name and family",
             hint="remove one of them, or settle it with registry.register(..., overwrite=True)",
-            file=offers[1].source.label,
+            file=others[0].source.label,
             field=name,
         )
-    return offers[0]
+    return first
 
 
 registry = Registry()

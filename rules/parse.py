@@ -46,10 +46,9 @@ def read_bytes(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise StorageError(
-            f"cannot read the rule file: {error.strerror or error}", expected="a YAML file", file=path
-        ) from error
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+        reason = getattr(error, "strerror", None) or error
+        raise StorageError(f"cannot read the rule file: {reason}", expected="a YAML file", file=path) from error
 
 
 def _layouts(node: Node | None, head: Head, root: Node, ops: Ops, problems: Problems) -> tuple[Layout, ...]:

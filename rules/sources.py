@@ -60,7 +60,10 @@ def _paths(value: object, point: EntryPoint) -> Iterator[Path]:
         path = Path(given)
         if not path.exists():
             raise _refused(point, f"{given} is not there")
-        yield from yaml_files(path) if path.is_dir() else [path]
+        try:
+            yield from yaml_files(path) if path.is_dir() else [path]
+        except OSError as error:
+            raise _refused(point, f"{given} cannot be listed: {error.strerror}") from error
 
 
 def _given(value: object, point: EntryPoint) -> list[str | Path]:

@@ -77,9 +77,10 @@ class _Reader:
                 place, f"not YAML: {said}", hint="put patterns in single quotes: '*.weight'"
             ) from error
         except yaml.YAMLError as error:
-            position = getattr(error, "position", 0)
-            mark_here = _mark_after(self.text[:position])
+            mark_here = _mark_after(self.text[: getattr(error, "position", 0)])
             raise self.problems.stop(mark_here, "not YAML: a character that YAML does not allow") from error
+        except (ValueError, OverflowError) as error:  # an escape for no character, in the library without C
+            raise self.problems.stop(_START, "not YAML: an escape that stands for no character") from error
 
     def _node(self, event: yaml.Event, depth: int) -> Node:
         at = _mark(event)
@@ -119,6 +120,9 @@ class _Reader:
                 yield Entry(key.at, key.value, value)
 
     def _value(self, event: yaml.ScalarEvent, at: Mark) -> str | int | float | bool | None:
+        if any("\ud800" <= character <= "\udfff" for character in event.value):
+            self.problems.add(at, "half a character", expected="whole characters, not surrogates", code="WL001")
+            return ""
         if event.style:
             return str(event.value)
         try:

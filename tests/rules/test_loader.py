@@ -41,6 +41,8 @@ def test_a_path_that_is_wrong(tmp_path: Path) -> None:
         load_rules(tmp_path / "none.yaml")
     with pytest.raises(StorageError, match="cannot read the rule file"):
         load_rules(tmp_path)
+    with pytest.raises(StorageError, match="null"):
+        load_rules("a\0b.yaml")
     bad = tmp_path / "bad.yaml"
     bad.write_text("schema: 1\nfamily: bad\nlayouts: {hf: {rules: [{drop: 1}]}}\n")
     with pytest.raises(RuleError) as caught:

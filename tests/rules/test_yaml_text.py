@@ -1,6 +1,8 @@
 import pytest
+import yaml
 
 from weightloom.engine.errors import RuleError
+from weightloom.rules import yaml_text
 from weightloom.rules.nodes import List, Node, Scalar, Table, plain, show, texts
 from weightloom.rules.problems import Mark, Problems, RuleFileError
 from weightloom.rules.yaml_text import MAX_BYTES, MAX_DEPTH, read_yaml
@@ -68,6 +70,18 @@ def test_what_is_no_yaml_is_named_with_its_line(text: str, line: int) -> None:
     """The column and the words are the YAML library's, which come in two kinds."""
     found = first_problem(text)
     assert found.startswith(f"a.yaml:{line}:") and ": not YAML: " in found
+
+
+@pytest.mark.parametrize("loader", [yaml.SafeLoader, getattr(yaml, "CSafeLoader", yaml.SafeLoader)])
+@pytest.mark.parametrize(
+    "text",
+    ['"\\UFFFFFFFF"', 'a: "\\ud800"', "%YAML 9.9\n---\na: 1", "%TAG ! \n", "!%FF a", "- " * 3000, "[" * 3000, "\x07"],
+)
+def test_both_kinds_of_the_library_let_only_our_errors_out(
+    text: str, loader: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(yaml_text, "_LOADER", loader)
+    assert first_problem(text).startswith("a.yaml:")
 
 
 def test_limits() -> None:
