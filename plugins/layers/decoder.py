@@ -43,7 +43,8 @@ class Decoder(nn.Module):
         """Tokens (B, L) int -> hidden states (B, L, hidden_size); `cache` holds one entry a layer."""
         caches = cache or [NoCache()] * len(self.layers)
         length, offset = tokens.shape[1], caches[0].offset
-        masks = {window: causal_mask(length, offset, window) for window in {layer.window for layer in self.layers}}
+        windows = {layer.window for layer in self.layers}
+        masks: dict[int | None, Mask] = {window: causal_mask(length, offset, window) for window in windows}
         x: mx.array = self.embed_tokens(tokens)
         for layer, own in zip(self.layers, caches, strict=True):
             x = layer(x, masks[layer.window], own)

@@ -77,7 +77,7 @@ def load(folder: Path, config: Mapping[str, Any]) -> Any:
 
 def whole(module: Any, tokens: Array) -> Array:
     """Give the logits of all tokens at once."""
-    return np.array(module(mx.array(tokens.astype(np.int32))))
+    return np.array(module(mx.array(tokens.astype(np.int32))).astype(mx.float32))
 
 
 def through_cache(module: Any, tokens: Array, chunks: int = 3, size: int = 7) -> Array:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.oracle.logits import LENGTH, as_v4, assert_close, config_of, load, through_cache, whole, write_reference
@@ -99,3 +100,29 @@ def test_a_window_shorter_than_the_prompt(tmp_path: Path, window: int) -> None:
 
 def test_mistral_without_a_window(tmp_path: Path) -> None:
     check(tmp_path, "MistralForCausalLM", "MistralConfig", sliding_window=None, tie_word_embeddings=True)
+
+
+def test_layers_of_two_kinds(tmp_path: Path) -> None:
+    """The reference has a class of its own for a Mistral some of whose layers see all."""
+    types = ["sliding_attention", "full_attention", "sliding_attention"]
+    values = {"layer_types": types, "sliding_window": 6, "head_dim": 8}
+    tokens, reference = write_reference("MinistralForCausalLM", "MinistralConfig", tmp_path, LENGTH, **values)
+    config = {**config_of(tmp_path), "model_type": "mistral"}
+    module = load(tmp_path, config)
+    assert_close(whole(module, tokens), reference)
+    assert_close(through_cache(module, tokens), reference)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision_is_as_close_to_float32_as_the_reference_gets(tmp_path: Path, dtype: str) -> None:
+    import torch
+    import transformers
+
+    tokens, _ = write_reference("LlamaForCausalLM", "LlamaConfig", tmp_path, LENGTH)
+    model = transformers.LlamaForCausalLM.from_pretrained(tmp_path).to(getattr(torch, dtype)).eval()
+    model.save_pretrained(tmp_path)
+    ours = whole(load(tmp_path, config_of(tmp_path)), tokens)
+    with torch.no_grad():
+        theirs = model(torch.tensor(tokens)).logits.float().numpy()
+        exact = model.float()(torch.tensor(tokens)).logits.numpy()
+    assert np.abs(ours - exact).max() <= 1.5 * np.abs(theirs - exact).max()

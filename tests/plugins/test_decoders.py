@@ -9,6 +9,7 @@ import pytest
 from mlx.utils import tree_map
 
 from tests.plugins.tiny import CONFIGS, SIZES
+from weightloom.engine import Sharding
 from weightloom.plugins.binding import param_specs
 from weightloom.plugins.manager import PluginManager
 
@@ -117,3 +118,17 @@ def test_building_computes_nothing() -> None:
     module = architecture.build(architecture.read_config({**CONFIGS["mixtral"], **big}))
     assert param_specs(module)["model.layers.0.mlp.experts.down_proj"].shape == (4, 2**16, 2**18)
     assert mx.get_active_memory() - before < 2**20
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_sharding_pattern_cuts_a_parameter(name: str) -> None:
+    content = {**CONFIGS[name], "attention_bias": True} if "mixtral" not in name else CONFIGS[name]
+    architecture = PluginManager().architecture(name)
+    sharding = Sharding(0, 2, architecture.sharding)
+    kinds = {path: sharding.kind_of(path) for path in param_specs(built(content))}
+    assert set(architecture.sharding.values()) <= set(kinds.values())
+    assert kinds["model.layers.0.self_attn.q_proj.weight"] == "column"
+    assert kinds["model.layers.0.self_attn.o_proj.weight"] == "row"
+    assert kinds["model.norm.weight"] == "replicate"
+    assert kinds.get("model.layers.0.self_attn.o_proj.bias", "replicate") == "replicate"
+    assert kinds.get("model.layers.0.mlp.gate.weight", "replicate") == "replicate"
