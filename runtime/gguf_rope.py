@@ -77,7 +77,7 @@ def _llama3(fields: Fields, theta: float, divisors: Sequence[float]) -> dict[str
     sound = all(0 < divisor <= 1e6 for divisor in divisors)
     for trained in _TRAINED if sound else ():
         wanted = llama3_divisors(theta, len(divisors), factor, trained)
-        if all(isclose(seen, each, rel_tol=1e-3) for seen, each in zip(divisors, wanted, strict=True)):
+        if all(isclose(seen, each, rel_tol=1e-4) for seen, each in zip(divisors, wanted, strict=True)):
             return {
                 "rope_type": "llama3",
                 "type": "llama3",
