@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from threading import Event
 from typing import TYPE_CHECKING
+from weakref import finalize
 
 from weightloom.engine.header import build_header
 from weightloom.engine.spec import TensorSpec
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     import mlx.core as mx
 
 Fill = Callable[[int, memoryview], None]
+_PATIENCE = 5.0
 
 
 def load_arrays(specs: Sequence[TensorSpec], fill: Fill) -> list[mx.array]:
@@ -28,14 +31,29 @@ def load_arrays(specs: Sequence[TensorSpec], fill: Fill) -> list[mx.array]:
     if not specs:
         return []
     file = VirtualFile(specs, fill)
+    returned = Event()
     try:
-        arrays = mx.load(file, format="safetensors")  # type: ignore[arg-type]
+        arrays = mx.load(_Lent(file, returned), format="safetensors")  # type: ignore[arg-type]
     except Exception:
         file.raise_first()
         raise
+    finally:
+        # A thread of MLX that still holds an object of Python's while the interpreter ends aborts the process.
+        returned.wait(_PATIENCE)
     file.raise_first()
     assert isinstance(arrays, dict)
     return [arrays[str(number)] for number in range(len(specs))]
+
+
+class _Lent:
+    """The file as MLX holds it; `returned` is set when all threads have let go. No traceback keeps it alive."""
+
+    def __init__(self, file: VirtualFile, returned: Event) -> None:
+        self._file = file
+        finalize(self, returned.set).atexit = False
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._file, name)
 
 
 class VirtualFile:
