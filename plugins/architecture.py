@@ -33,9 +33,10 @@ class Architecture:
 
     `read_config` turns config.json's content into the family's own config value, or raises ConfigError naming
     the field. `adapt`, if given, settles on the checkpoint's (canonical) tensor names what the config does not say
-    (whether there is a pooler, say). `build` makes the module from it; its parameters' names are the canonical names, or `rules` lead
-    from there to them. `adapters` is the kinds of adapters it accepts, or the text that says why it accepts
-    none. `sharding` gives, for tensor parallelism, patterns on parameter names and how each is cut.
+    (whether there is a pooler, say). `build` makes the module from it; its parameters' names are the canonical
+    names, or `rules` lead from there to them. `adapters` is the kinds of adapters it accepts, or the text that
+    says why it accepts none. `sharding` gives, for tensor parallelism, patterns on parameter names and how each
+    is cut.
     """
 
     name: str

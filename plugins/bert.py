@@ -70,9 +70,11 @@ class Embeddings(nn.Module):
         self.LayerNorm = nn.LayerNorm(size, eps=config.layer_norm_eps)
 
     def __call__(self, tokens: mx.array, segments: mx.array) -> mx.array:
+        """Tokens and segments (B, L) int -> (B, L, hidden)."""
         positions = mx.arange(tokens.shape[1])
         summed = self.word_embeddings(tokens) + self.token_type_embeddings(segments)
-        return self.LayerNorm(summed + self.position_embeddings(positions))
+        normed: mx.array = self.LayerNorm(summed + self.position_embeddings(positions))
+        return normed
 
 
 class SelfAttention(nn.Module):
@@ -87,6 +89,7 @@ class SelfAttention(nn.Module):
         self.value = nn.Linear(size, size)
 
     def __call__(self, x: mx.array, mask: mx.array | None) -> mx.array:
+        """(B, L, hidden) under an additive mask (B, 1, 1, L) -> the same shape."""
         rows, length, size = x.shape
         head = size // self.heads
 
@@ -107,7 +110,9 @@ class Output(nn.Module):
         self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
 
     def __call__(self, x: mx.array, residual: mx.array) -> mx.array:
-        return self.LayerNorm(self.dense(x) + residual)
+        """(B, L, inner) and (B, L, hidden) -> (B, L, hidden)."""
+        normed: mx.array = self.LayerNorm(self.dense(x) + residual)
+        return normed
 
 
 class Attention(nn.Module):
@@ -119,6 +124,7 @@ class Attention(nn.Module):
         self.output = Output(config.hidden_size, config)
 
     def __call__(self, x: mx.array, mask: mx.array | None) -> mx.array:
+        """(B, L, hidden) under an additive mask (B, 1, 1, L) -> the same shape."""
         return self.output(self.self(x, mask), x)
 
 
@@ -131,7 +137,9 @@ class Intermediate(nn.Module):
         self.act = _ACTIVATIONS[config.hidden_act]
 
     def __call__(self, x: mx.array) -> mx.array:
-        return self.act(self.dense(x))
+        """(B, L, hidden) -> (B, L, intermediate)."""
+        grown: mx.array = self.act(self.dense(x))
+        return grown
 
 
 class Layer(nn.Module):
@@ -144,6 +152,7 @@ class Layer(nn.Module):
         self.output = Output(config.intermediate_size, config)
 
     def __call__(self, x: mx.array, mask: mx.array | None) -> mx.array:
+        """(B, L, hidden) under an additive mask (B, 1, 1, L) -> the same shape."""
         x = self.attention(x, mask)
         return self.output(self.intermediate(x), x)
 
@@ -156,6 +165,7 @@ class Encoder(nn.Module):
         self.layer = [Layer(config) for _ in range(config.num_hidden_layers)]
 
     def __call__(self, x: mx.array, mask: mx.array | None) -> mx.array:
+        """(B, L, hidden) under an additive mask (B, 1, 1, L) -> the same shape."""
         for layer in self.layer:
             x = layer(x, mask)
         return x
@@ -169,6 +179,7 @@ class Pooler(nn.Module):
         self.dense = nn.Linear(config.hidden_size, config.hidden_size)
 
     def __call__(self, x: mx.array) -> mx.array:
+        """(B, L, hidden) -> (B, hidden)."""
         return mx.tanh(self.dense(x[:, 0]))
 
 
@@ -186,6 +197,7 @@ class Model(nn.Module):
     def __call__(
         self, tokens: mx.array, attention_mask: mx.array | None = None, token_type_ids: mx.array | None = None
     ) -> mx.array:
+        """See the class; `token_type_ids` (B, L) are zeros by default."""
         segments = mx.zeros_like(tokens) if token_type_ids is None else token_type_ids
         x = self.embeddings(tokens, segments)
         mask = None

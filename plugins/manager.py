@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
+from typing import cast
 
 import pluggy
 
@@ -115,7 +116,7 @@ class PluginManager:
         caller = self._hooks.hook.weightloom_architectures
         for implementation in caller.get_hookimpls():
             source = self._hooks.get_name(implementation.plugin) or ""
-            offered: Iterable[Architecture] = implementation.function()
+            offered = cast("Iterable[Architecture]", implementation.function())
             for architecture in offered:
                 yield architecture.from_source(source.partition(" ")[0])
 

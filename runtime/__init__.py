@@ -1,4 +1,4 @@
-"""The everyday door: inspect, plan, verify and convert checkpoints, from Python and from the command line.
+"""The everyday door: load, run, save, inspect and convert checkpoints, from Python and from the command line.
 
 The names below are imported on first use.
 """
@@ -6,12 +6,25 @@ The names below are imported on first use.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from weightloom.runtime.embedding import embed as embed
+    from weightloom.runtime.generation import generate as generate
     from weightloom.runtime.inspecting import inspect as inspect
     from weightloom.runtime.inspection import Inspection as Inspection
+    from weightloom.runtime.loading import load as load
+    from weightloom.runtime.model import LoadedModel as LoadedModel
+    from weightloom.runtime.saving import save as save
 
-_HOME = {"inspect": "inspecting", "Inspection": "inspection"}
+_HOME = {
+    "Inspection": "inspection",
+    "LoadedModel": "model",
+    "embed": "embedding",
+    "generate": "generation",
+    "inspect": "inspecting",
+    "load": "loading",
+    "save": "saving",
+}
 
-__all__ = ["Inspection", "inspect"]
+__all__ = ["Inspection", "LoadedModel", "embed", "generate", "inspect", "load", "save"]
 
 if not TYPE_CHECKING:
 

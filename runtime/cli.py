@@ -12,10 +12,14 @@ from typing import Any
 
 from weightloom.runtime.arguments import Parser, add_output
 from weightloom.runtime.command import Command
+from weightloom.runtime.commands.arch import ARCH
 from weightloom.runtime.commands.convert import CONVERT
+from weightloom.runtime.commands.embed import EMBED
 from weightloom.runtime.commands.explain import EXPLAIN
+from weightloom.runtime.commands.generate import GENERATE
 from weightloom.runtime.commands.inspect import INSPECT
 from weightloom.runtime.commands.plan import PLAN
+from weightloom.runtime.commands.plugins import PLUGINS
 from weightloom.runtime.commands.rules_lint import RULES_LINT
 from weightloom.runtime.commands.rules_schema import RULES_SCHEMA
 from weightloom.runtime.commands.rules_show import RULES_SHOW
@@ -25,7 +29,7 @@ from weightloom.runtime.failure import failed
 from weightloom.runtime.outcome import Outcome
 from weightloom.runtime.printing import deliver
 
-COMMANDS = (INSPECT, PLAN, EXPLAIN, VERIFY, CONVERT)
+COMMANDS = (INSPECT, PLAN, EXPLAIN, VERIFY, CONVERT, GENERATE, EMBED, ARCH, PLUGINS)
 RULES_COMMANDS = (RULES_LINT, RULES_SHOW, RULES_TEST, RULES_SCHEMA)
 
 

@@ -111,7 +111,7 @@ def embed(
         raise UsageError("no list of texts was given", expected="one text at least", field="texts")
     settings = m.embed_settings
     how = pooling or settings.pooling
-    if how not in get_args(Pooling):
+    if how is None or how not in get_args(Pooling):
         raise UsageError(
             f"the pooling is {how!r}",
             expected=", ".join(get_args(Pooling)),

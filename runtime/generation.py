@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from weightloom.engine.errors import UsageError
 
@@ -86,25 +86,35 @@ def generate_ids(
         if token in stops:
             return
         yield token
-        logits = m.model(mx.array([[token]], dtype=mx.int32), cache=cache)[0, -1]
+        logits = _next(m, [token], cache)
 
 
 def _prefill(m: LoadedModel, ids: Sequence[int], cache: Any) -> mx.array:
+    """Feed the prompt in chunks; only the last one's logits count."""
     import mlx.core as mx
 
     for start in range(0, len(ids), _PREFILL):
-        chunk = mx.array([list(ids[start : start + _PREFILL])], dtype=mx.int32)
-        logits = m.model(chunk, cache=cache)[0, -1]
+        logits = _next(m, ids[start : start + _PREFILL], cache)
         mx.eval(logits)
     return logits
+
+
+def _next(m: LoadedModel, ids: Sequence[int], cache: Any) -> mx.array:
+    """Logits (vocab,) after these tokens."""
+    import mlx.core as mx
+
+    logits: mx.array = m.model(mx.array([list(ids)], dtype=mx.int32), cache=cache)
+    return logits[0, -1]
 
 
 def _sample(logits: mx.array, temperature: float, key: mx.array | None) -> int:
     import mlx.core as mx
 
     if temperature == 0:
-        return int(mx.argmax(logits).item())
-    return int(mx.random.categorical(logits.astype(mx.float32) / temperature, key=key).item())
+        chosen = mx.argmax(logits)
+    else:
+        chosen = mx.random.categorical(logits.astype(mx.float32) / temperature, key=key)
+    return cast(int, chosen.item())
 
 
 def _check(m: LoadedModel, max_tokens: int, temperature: float) -> None:

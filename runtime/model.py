@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weightloom.engine import LoadReport, Plan
+from weightloom.engine import LoadReport, Plan, TensorSpec
 from weightloom.engine.errors import UsageError
 from weightloom.plugins.architecture import Architecture
 from weightloom.runtime.embedding import EmbedSettings
@@ -19,13 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass
 class LoadedModel:
-    """What `load` gives: the module, its config as read, the plan that mapped it, its tokenizer."""
+    """What `load` gives: the module, its config as read, the plan that mapped it, its tokenizer.
+
+    `stored` is the parameters' specs as a save writes them: some are wider while they run.
+    """
 
     model: nn.Module
     config: Mapping[str, Any]
     architecture: Architecture
     plan: Plan
     path: Path
+    side_files: Callable[[], Mapping[str, bytes | Path]]
+    stored: Mapping[str, TensorSpec] = field(repr=False)
     layout: str = "hf"
     tokenizer: Tokenizer | None = None
     embed_settings: EmbedSettings = field(default_factory=EmbedSettings)

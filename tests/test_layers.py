@@ -21,7 +21,7 @@ THIRD_PARTY = {
     "engine": {"mlx", "numpy", "regex"},
     "rules": {"regex", "yaml"},
     "plugins": {"mlx", "numpy", "pluggy"},
-    "runtime": {"mlx", "numpy", "tqdm"},
+    "runtime": {"jinja2", "mlx", "numpy", "tokenizers", "tqdm"},
 }
 IMPORT_NAME_OF = {"pyyaml": "yaml"}
 

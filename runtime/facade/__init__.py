@@ -6,9 +6,13 @@ The names below load on first use, so that `import weightloom.engine` imports ne
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from weightloom.runtime.api import inspect as inspect
+    from weightloom.runtime import embed as embed
+    from weightloom.runtime import generate as generate
+    from weightloom.runtime import inspect as inspect
+    from weightloom.runtime import load as load
+    from weightloom.runtime import save as save
 
-__all__ = ["inspect"]
+__all__ = ["embed", "generate", "inspect", "load", "save"]
 
 if not TYPE_CHECKING:  # keeps a misspelt `weightloom.name` a type error
 
@@ -16,9 +20,9 @@ if not TYPE_CHECKING:  # keeps a misspelt `weightloom.name` a type error
         """Import a public name from the runtime the first time it is asked for."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from weightloom.runtime import api
+        from weightloom import runtime
 
-        value = globals()[name] = getattr(api, name)
+        value = globals()[name] = getattr(runtime, name)
         return value
 
     def __dir__() -> list[str]:

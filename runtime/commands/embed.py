@@ -1,0 +1,62 @@
+"""`weightloom embed PATH TEXT...`: vectors of texts, and how near they are to each other."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from weightloom.runtime.command import Command
+from weightloom.runtime.commands.generate import add_running, load_model
+from weightloom.runtime.outcome import FINE, Outcome
+
+_POOLINGS = ("mean", "cls", "max", "last")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("path", help="a directory or file")
+    parser.add_argument("texts", nargs="*", metavar="TEXT", help="the texts; or --file")
+    parser.add_argument("--file", metavar="FILE", help="a file with a text on each line")
+    parser.add_argument("--pooling", choices=_POOLINGS, help="instead of what the model's files say")
+    add_running(parser)
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Embed; the text answer is the table of cosines, the JSON answer has the vectors too."""
+    import mlx.core as mx
+
+    from weightloom.runtime.embedding import embed
+
+    texts = [*args.texts, *(_lines(args.file) if args.file else ())]
+    m = load_model(args)
+    vectors = embed(m, texts, pooling=args.pooling)
+    unit = vectors / mx.maximum(mx.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+    cosines: list[list[float]] = (unit @ unit.T).tolist()  # type: ignore[assignment]
+    data = {
+        "command": "embed",
+        "path": args.path,
+        "texts": texts,
+        "dimensions": vectors.shape[-1],
+        "embeddings": vectors.tolist(),
+        "cosines": cosines,
+    }
+    return Outcome(FINE, data, "\n".join(_table(texts, cosines)), f"\n{vectors.shape[-1]} dimensions")
+
+
+def _table(texts: Sequence[str], cosines: Sequence[Sequence[float]]) -> Iterator[str]:
+    for text, row in zip(texts, cosines, strict=True):
+        shown = text if len(text) <= 48 else text[:45] + "..."
+        yield f"{shown:<48}  " + "  ".join(f"{value:6.3f}" for value in row)
+
+
+def _lines(path: str) -> list[str]:
+    from weightloom.engine.os_errors import storage_error
+
+    try:
+        return [line for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+    except OSError as error:
+        raise storage_error("read", Path(path), error) from error
+
+
+EMBED = Command("embed", "embed texts with a model", add_arguments, run)

@@ -1,0 +1,30 @@
+"""The rules that a model is loaded by: the caller's, then what the walk through its tree finds, then the plugin's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from weightloom.engine import RuleSet, Scope, scoped_rules
+from weightloom.plugins.architecture import Architecture
+from weightloom.rules import load_rules
+from weightloom.runtime.resolution import LayoutLookup
+
+# Outside all scopes: what the caller says wins over what ships.
+_OUTERMOST = Scope("", "")
+
+
+def user_rules(rules: RuleSet | str | Path | None) -> RuleSet:
+    """Give the caller's rules, from a file if it is a path."""
+    if rules is None:
+        return RuleSet()
+    found = rules if isinstance(rules, RuleSet) else load_rules(Path(rules))
+    return found.replace_all(scope=_OUTERMOST)
+
+
+def model_rules(architecture: Architecture, config: Mapping[str, Any], layout: str) -> RuleSet:
+    """Give the rules of an architecture for a layout, each with its scope, its own from there to its module last."""
+    nodes = architecture.nodes(config)
+    found = scoped_rules(nodes, LayoutLookup(layout), architecture.base_model_prefix)
+    return found + architecture.rules

@@ -1,0 +1,62 @@
+"""Saving a loaded model: as it was read, or in a named layout, with the files beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weightloom.engine import save as engine_save
+from weightloom.engine.errors import UsageError
+from weightloom.engine.fresh import save_plan
+from weightloom.plugins.binding import parameters
+from weightloom.rules import registry
+from weightloom.runtime.rule_choice import model_rules
+from weightloom.runtime.widening import widened
+
+if TYPE_CHECKING:
+    from weightloom.engine.plan import Progress
+    from weightloom.runtime.model import LoadedModel
+
+ORIGINAL = "original"
+
+
+def save(
+    m: LoadedModel,
+    directory: str | Path,
+    layout: str = ORIGINAL,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> list[Path]:
+    """Write a model (see `LoadedModel.save`)."""
+    plan = m.plan
+    if layout == ORIGINAL and m.layout == "gguf":
+        raise UsageError(
+            "GGUF files are read and not written",
+            expected="the name of a layout, such as hf",
+            hint='save with layout="hf"',
+            file=m.path,
+        )
+    if layout != ORIGINAL:
+        _check_layout(m, layout)
+        rules = model_rules(m.architecture, m.config, layout)
+        plan = widened(save_plan(rules, m.stored, m.config))
+    return engine_save.save(
+        plan,
+        parameters(m.model),
+        Path(directory),
+        overwrite=overwrite,
+        progress=progress,
+        side_files=m.side_files(),
+    )
+
+
+def _check_layout(m: LoadedModel, layout: str) -> None:
+    known = {
+        name for kind in m.architecture.model_types if kind in registry.identifiers() for name in registry.layouts(kind)
+    }
+    if layout not in known:
+        raise UsageError(
+            f"{m.architecture.name} has no layout {layout!r}",
+            expected=", ".join([ORIGINAL, *sorted(known)]),
+            field="layout",
+        )
