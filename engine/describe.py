@@ -112,8 +112,7 @@ def _group_steps(plan: Plan, group: Group, name: str) -> Iterator[Step]:
         renamed.append(steps[-1].after[0] if steps else start)
     ends = group.sources if plan.inverted else group.targets
     if group.rule is not None:
-        ops = f" ({', '.join(op_names(group))})"
-        yield _step("convert", tuple(renamed), ends, group.rule, ops)
+        yield _step("convert", tuple(renamed), ends, group.rule)
     elif tuple(renamed) != ends:
         yield Step("base prefix", tuple(renamed), ends, None)
     yield from (
@@ -131,10 +130,10 @@ def _rename_steps(plan: Plan, name: str) -> Iterator[Step]:
             yield _step(plan.resolver.rules[number].kind, (before,), (after,), plan.resolver.rules[number])
 
 
-def _step(kind: str, before: tuple[str, ...], after: tuple[str, ...], rule: Any, suffix: str = "") -> Step:
+def _step(kind: str, before: tuple[str, ...], after: tuple[str, ...], rule: Any) -> Step:
     place = rule.place
     file, line = (place.file, place.line) if place else (None, None)
-    return Step(kind, before, after, rule.title() + suffix, file, line)
+    return Step(kind, before, after, rule.title(), file, line)
 
 
 def _fate(plan: Plan, name: str, reason: str) -> Step:

@@ -33,6 +33,9 @@ def add_reading(parser: argparse.ArgumentParser, layout: str = "--layout") -> No
     parser.add_argument("--rules", metavar="FILE", help="a rule file; its rules come before all others")
     parser.add_argument(layout, dest="read_layout", metavar="NAME", help="the layout that the checkpoint is in")
     parser.add_argument("--model-type", metavar="NAME", help="take the rules of this model type or class")
+    parser.add_argument(
+        "--open-target", action="store_true", help="go by the rules alone, not by an architecture's parameters"
+    )
 
 
 def byte_count(text: str) -> int:

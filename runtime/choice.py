@@ -17,11 +17,15 @@ DEFAULT_LAYOUT = "hf"
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the user says about the rules; None where nothing was said."""
+    """What the user says about the rules; None where nothing was said.
+
+    `open_target`: plan by the rules alone, whatever parameters an installed architecture has.
+    """
 
     rules: str | None = None
     layout: str | None = None
     model_type: str | None = None
+    open_target: bool = False
 
 
 @dataclass(frozen=True, slots=True)

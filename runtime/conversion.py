@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 
 from weightloom.engine import save
 from weightloom.engine.checkpoint import Checkpoint
+from weightloom.engine.errors import UsageError
 from weightloom.runtime.choice import Wish, choose
 from weightloom.runtime.config import NAME as CONFIG_NAME
-from weightloom.runtime.config import Config, find_config
+from weightloom.runtime.config import Config
 from weightloom.runtime.conversion_target import check_target
 from weightloom.runtime.dtype_field import with_dtype_field
+from weightloom.runtime.opening import GGUF, Opened, open_path
+from weightloom.runtime.reading import settled
 from weightloom.runtime.side_files import LeftBehind, SideFiles, side_files
 
 if TYPE_CHECKING:
@@ -70,12 +73,12 @@ def convert(source: Path, order: Order, wish: Wish, progress: Progress | None = 
     target that must not be replaced or an unknown layout, CheckpointError for an unsound source, StorageError
     where reading or writing fails. The target is as it was then.
     """
-    with Checkpoint.open(source) as checkpoint:
-        check_target(source if source.is_dir() else source.parent, order.target, order.overwrite)
-        config = find_config(source)
-        beside = _beside(checkpoint, source, order.target, config)
-        carried = _carried(beside, order.dtype, config)
-        job = _job(checkpoint, config, order, wish, str(source))
+    with open_path(source) as opened:
+        check_target(opened.folder, order.target, order.overwrite)
+        _check_layout(opened, order)
+        beside = _beside(opened, order.target)
+        carried = _carried(opened, beside, order.dtype)
+        job = _job(opened.checkpoint, opened.config, order, settled(wish, opened.layout), str(source))
         files = job.write(
             order.target,
             max_shard_bytes=job.max_shard_bytes,
@@ -86,20 +89,33 @@ def convert(source: Path, order: Order, wish: Wish, progress: Progress | None = 
     return Converted(tuple(files), tuple(carried), beside.left, job.tensors, job.nbytes, job.left_out)
 
 
-def _beside(checkpoint: Checkpoint, source: Path, target: Path, config: Config | None) -> SideFiles:
+def _check_layout(opened: Opened, order: Order) -> None:
+    if opened.layout == GGUF and order.layout in (ORIGINAL, GGUF):
+        raise UsageError(
+            "GGUF files are read and not written",
+            expected="the name of a layout, such as hf",
+            hint="convert with --layout hf",
+            file=opened.path,
+            field="layout",
+        )
+
+
+def _beside(opened: Opened, target: Path) -> SideFiles:
     """Sort what lies beside the weights; in place it stays where it is, and a file alone has nothing beside it."""
-    folder = source if source.is_dir() else source.parent
+    folder, config, checkpoint = opened.folder, opened.config, opened.checkpoint
     if folder.resolve() == target.resolve():
         return SideFiles(((CONFIG_NAME, config.path),) if config else (), ())
-    if not (source.is_dir() or config is not None):
+    if opened.layout == GGUF or not (opened.path.is_dir() or config is not None):
         return SideFiles((), ())
     return side_files(folder, {*checkpoint.files, *((checkpoint.index_path,) if checkpoint.index_path else ())})
 
 
-def _carried(beside: SideFiles, dtype: str | None, config: Config | None) -> Mapping[str, bytes | Path]:
+def _carried(opened: Opened, beside: SideFiles, dtype: str | None) -> Mapping[str, bytes | Path]:
     found: dict[str, bytes | Path] = dict(beside.taken)
-    if dtype is not None and config is not None and CONFIG_NAME in found:
-        found[CONFIG_NAME] = with_dtype_field(config.raw, dtype)
+    if opened.layout == GGUF:
+        found.update(opened.side_files())
+    if dtype is not None and opened.config is not None and CONFIG_NAME in found:
+        found[CONFIG_NAME] = with_dtype_field(opened.config.raw, dtype)
     return found
 
 

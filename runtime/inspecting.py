@@ -10,8 +10,10 @@ from weightloom.engine.errors import CheckpointError
 from weightloom.engine.shapes import shape_text
 from weightloom.engine.spec import TensorSpec
 from weightloom.runtime.choice import Choice, Wish, find_choice, undecided
-from weightloom.runtime.config import find_config
+from weightloom.runtime.config import Config
 from weightloom.runtime.inspection import FileSize, Inspection, MemoryNeed, Template, Total
+from weightloom.runtime.opening import open_path
+from weightloom.runtime.reading import settled
 
 
 def inspect(path: str | Path, *, estimate_memory: bool = False, wish: Wish | None = None) -> Inspection:
@@ -21,9 +23,9 @@ def inspect(path: str | Path, *, estimate_memory: bool = False, wish: Wish | Non
     Raises CheckpointError for a malformed checkpoint or config, StorageError where the system refuses.
     """
     wish = wish or Wish()
-    with Checkpoint.open(path) as checkpoint:
-        config = find_config(Path(path))
-        choice = find_choice(config, wish)
+    with open_path(path) as opened:
+        checkpoint, config = opened.checkpoint, opened.config
+        choice = find_choice(config, settled(wish, opened.layout))
         unknown = None if choice else undecided(config, wish, str(path))
         if unknown is not None and estimate_memory:
             raise unknown
@@ -38,7 +40,7 @@ def inspect(path: str | Path, *, estimate_memory: bool = False, wish: Wish | Non
             rule_files=choice.files() if choice else (),
             config=str(config.path) if config else None,
             quantization=config.quantization if config else None,
-            files=tuple(FileSize(str(shard.path), shard.source.size) for shard in checkpoint.shards),
+            files=tuple(FileSize(str(file), file.stat().st_size) for file in checkpoint.files or _own_files(config)),
             tensors=len(checkpoint.tensors),
             nbytes=checkpoint.nbytes,
             dtypes=_totals(checkpoint.tensors.values()),
@@ -47,6 +49,11 @@ def inspect(path: str | Path, *, estimate_memory: bool = False, wish: Wish | Non
             notes=checkpoint.notes,
             memory=_memory(checkpoint, choice) if choice and estimate_memory else None,
         )
+
+
+def _own_files(config: Config | None) -> tuple[Path, ...]:
+    """A GGUF model's config is in the file itself."""
+    return (config.path,) if config else ()
 
 
 def _why(choice: Choice | None, unknown: CheckpointError | None) -> str:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from weightloom.engine.checkpoint import Checkpoint
+from weightloom.engine.errors import ConfigError, MissingExtra, PluginError
 from weightloom.runtime.choice import Choice, Wish, choose
-from weightloom.runtime.config import Config, find_config
+from weightloom.runtime.config import Config
+from weightloom.runtime.extras import need_mlx
+from weightloom.runtime.opening import Opened, open_path
 
 if TYPE_CHECKING:
     from weightloom.engine.plan import Plan
@@ -19,31 +21,66 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Planned:
-    """A checkpoint, what decided on its rules, and the plan."""
+    """A checkpoint, what decided on its rules, the plan, and whose parameters it leads to."""
 
     checkpoint: Checkpoint
     config: Config | None
     choice: Choice
     plan: Plan
+    target: str
 
 
 def wish_of(args: argparse.Namespace) -> Wish:
     """Take what the arguments say about the rules."""
-    return Wish(args.rules, args.read_layout, args.model_type)
+    return Wish(args.rules, args.read_layout, args.model_type, args.open_target)
 
 
 @contextmanager
 def planned(path: str, wish: Wish) -> Iterator[Planned]:
-    """Open and plan a checkpoint, with an open target; it is closed at the end. Reads headers only.
+    """Open and plan a checkpoint; it is closed at the end. Reads headers only.
 
-    Raises CheckpointError, RuleError, UsageError and StorageError as opening, choosing and planning do.
+    The target is the parameters of the architecture that is installed for its model type; else, and where its
+    module cannot be built from the config, it is open, and `target` says why. Raises CheckpointError, RuleError,
+    UsageError and StorageError as opening, choosing and planning do.
     """
+    with open_path(path) as opened:
+        choice = choose(opened.config, settled(wish, opened.layout), path)
+        plan, target = _plan(opened, choice)
+        yield Planned(opened.checkpoint, opened.config, choice, plan, target)
+
+
+def settled(wish: Wish, layout: str | None) -> Wish:
+    """Give the wish with the layout that the format alone settles, unless another was asked for."""
+    return wish if wish.layout is not None or layout is None else replace(wish, layout=layout)
+
+
+def _plan(opened: Opened, choice: Choice) -> tuple[Plan, str]:
     from weightloom.engine.build import build_plan
 
-    with Checkpoint.open(path) as checkpoint:
-        config = find_config(Path(path))
-        choice = choose(config, wish, path)
-        rules = choice.rules()
-        yield Planned(
-            checkpoint, config, choice, build_plan(checkpoint, rules, config=config.values if config else None)
-        )
+    known = _with_architecture(opened, choice)
+    if isinstance(known, tuple):
+        return known
+    config = opened.config.values if opened.config else None
+    return build_plan(opened.checkpoint, choice.rules(), config=config), f"open: {known}"
+
+
+def _with_architecture(opened: Opened, choice: Choice) -> tuple[Plan, str] | str:
+    """Plan against an architecture's parameters; or say why there are none to plan against."""
+    wish = choice.wish
+    if wish.open_target or wish.model_type is not None:
+        return "whatever the rules give, as asked"
+    model_type = opened.config.model_type if opened.config else None
+    if model_type is None:
+        return "no model_type says whose parameters"
+    from weightloom.plugins.manager import PluginManager
+
+    if model_type not in (manager := PluginManager()).model_types():
+        return f"no architecture for {model_type!r} is installed"
+    try:
+        need_mlx()
+        from weightloom.runtime.prepare import prepare
+
+        found = prepare(opened, rules=wish.rules, layout=choice.layout, manager=manager)
+    except (ConfigError, MissingExtra, PluginError) as error:
+        return f"not those of the architecture for {model_type!r}, which cannot be built: {error.seen}"
+    return found.plan, f"the parameters of {found.architecture.name} ({found.architecture.source})"

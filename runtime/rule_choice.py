@@ -8,18 +8,17 @@ from typing import Any
 
 from weightloom.engine import RuleSet, Scope, scoped_rules
 from weightloom.plugins.architecture import Architecture
-from weightloom.rules import load_rules
-from weightloom.runtime.resolution import LayoutLookup
+from weightloom.runtime.resolution import LayoutLookup, user_rules
 
 # Outside all scopes: what the caller says wins over what ships.
 _OUTERMOST = Scope("", "")
 
 
-def user_rules(rules: RuleSet | str | Path | None) -> RuleSet:
-    """Give the caller's rules, from a file if it is a path."""
+def caller_rules(rules: RuleSet | str | Path | None, layout: str) -> RuleSet:
+    """Give the caller's rules; from a file, in this layout if the file has it."""
     if rules is None:
         return RuleSet()
-    found = rules if isinstance(rules, RuleSet) else load_rules(Path(rules))
+    found = rules if isinstance(rules, RuleSet) else user_rules(str(rules), layout)
     return found.replace_all(scope=_OUTERMOST)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from weightloom.runtime.arguments import add_reading, count
 from weightloom.runtime.command import Command
+from weightloom.runtime.opening import GGUF
 from weightloom.runtime.outcome import AT_FAULT, FINE, Outcome
 from weightloom.runtime.text import aligned, plural, size
 
@@ -34,7 +35,9 @@ def run(args: argparse.Namespace) -> Outcome:
         error = problem(plan, strict=True)
         data = {**plan.to_json(), "command": "plan", "path": args.path, "choice": choice_json(found.choice)}
         data["error"] = error.to_json() if error else None
-        lines = [*choice_lines(found.choice), "", *_table(plan, args.limit), *plan.report.lines(), "", *_verdict(plan)]
+        data["target"] = found.target
+        head = [*choice_lines(found.choice), f"target      {found.target}", ""]
+        lines = [*head, *_table(plan, args.limit), *plan.report.lines(), "", *_verdict(plan, found.choice.layout)]
         complaint = f"error: {error}" if error else ""
         return Outcome(AT_FAULT if error else FINE, data, "\n".join(lines), complaint=complaint)
 
@@ -54,9 +57,10 @@ def _cells(row: Row) -> tuple[str, str, str, str, str]:
     return ", ".join(row.sources), targets, f"x{row.count}", ", ".join(row.ops) or "-", spec
 
 
-def _verdict(plan: Plan) -> Iterator[str]:
+def _verdict(plan: Plan, layout: str) -> Iterator[str]:
+    back = "no, GGUF is read and not written" if layout == GGUF else "yes" if plan.invertible else "no"
     yield f"would load: {'yes' if plan.ok() else 'no'}"
-    yield f"can be written back byte for byte: {'yes' if plan.invertible else 'no'}"
+    yield f"can be written back byte for byte: {back}"
     made = plural(len(plan.params), "parameter")
     yield f"{plural(len(plan.sources), 'tensor')} -> {made}, {size(plan.nbytes)}; loading takes {size(plan.peak_bytes)}"
 

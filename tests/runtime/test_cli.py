@@ -199,8 +199,8 @@ def test_looking_and_planning_load_no_mlx(tmp_path: Path) -> None:
     path = str(checkpoint(tmp_path / "t0"))
     for call in (
         ["inspect", path, "--estimate-memory"],
-        ["plan", path],
-        ["explain", path, "lm_head.weight"],
+        ["plan", path, "--open-target"],
+        ["explain", path, "lm_head.weight", "--open-target"],
         ["rules", "show", "mixtral"],
         ["rules", "lint", str(rule_file(tmp_path))],
     ):

@@ -1,0 +1,117 @@
+"""Open what a path leads to, whatever the format: the checkpoint, its config, its tokenizer, the files beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from weightloom.engine.checkpoint import Checkpoint
+from weightloom.engine.errors import ConfigError
+from weightloom.runtime.config import Config, find_config
+
+if TYPE_CHECKING:
+    from weightloom.runtime.tokenizer import Tokenizer
+
+GGUF = "gguf"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A checkpoint and what belongs to it; a context manager that closes it.
+
+    `layout` is the layout that the format alone settles (GGUF has its own), else None. `tokenizer` makes the
+    tokenizer, or gives None; `side_files` gives what goes beside the weights when they are saved elsewhere.
+    """
+
+    path: Path
+    checkpoint: Checkpoint
+    config: Config | None
+    layout: str | None
+    tokenizer: Callable[[], Tokenizer | None]
+    side_files: Callable[[], Mapping[str, bytes | Path]]
+
+    @property
+    def folder(self) -> Path:
+        """The directory that the files are in."""
+        return self.path if self.path.is_dir() else self.path.parent
+
+    def need_config(self) -> Config:
+        """Give the config; raises ConfigError where there is none."""
+        if self.config is None:
+            raise ConfigError(
+                "there is no config.json beside the weights",
+                expected="a config.json that says what model this is",
+                hint="download it too; `weightloom plan --rules FILE` works without",
+                file=self.path,
+            )
+        return self.config
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.checkpoint.close()
+
+
+def open_path(path: str | Path) -> Opened:
+    """Open a directory, a safetensors file or index, or a GGUF model.
+
+    Raises as `Checkpoint.open`, `open_gguf` and `find_config` do.
+    """
+    place = Path(path)
+    return _open_gguf(place) if is_gguf(place) else _open_safetensors(place)
+
+
+def is_gguf(path: Path) -> bool:
+    """Say whether a path is a GGUF file, or a directory with such files and no safetensors."""
+    if path.is_dir():
+        suffixes = {entry.suffix for entry in path.iterdir()}
+        return ".gguf" in suffixes and ".safetensors" not in suffixes
+    return path.suffix == ".gguf"
+
+
+def _open_safetensors(path: Path) -> Opened:
+    checkpoint = Checkpoint.open(path)
+    config = find_config(path)
+    folder = path if path.is_dir() else path.parent
+
+    def tokenizer() -> Tokenizer | None:
+        from weightloom.runtime.tokenizer import load_tokenizer
+
+        return load_tokenizer(folder)
+
+    def beside() -> dict[str, bytes | Path]:
+        from weightloom.runtime.side_files import side_files
+
+        found: dict[str, bytes | Path] = dict(side_files(folder).taken) if path.is_dir() else {}
+        if config is not None:
+            found.setdefault("config.json", config.raw)
+        return found
+
+    return Opened(path, checkpoint, config, None, tokenizer, beside)
+
+
+def _open_gguf(path: Path) -> Opened:
+    from weightloom.engine.gguf import open_gguf, read_gguf
+    from weightloom.runtime.gguf_config import gguf_config
+
+    model = read_gguf(path)
+    checkpoint = open_gguf(path)
+    values = gguf_config(model, checkpoint)
+    raw = (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode()
+
+    def tokenizer() -> Tokenizer | None:
+        from weightloom.runtime.gguf_tokenizer import gguf_tokenizer
+
+        return gguf_tokenizer(model) if "tokenizer.ggml.model" in model.metadata else None
+
+    def beside() -> Mapping[str, bytes | Path]:
+        from weightloom.runtime.gguf_side_files import gguf_side_files
+
+        return gguf_side_files(path)
+
+    return Opened(path, checkpoint, Config(model.files[0], raw, values), GGUF, tokenizer, beside)
