@@ -22,6 +22,7 @@ from weightloom.engine.groups import Bundle, bind, bundle
 from weightloom.engine.plan import Plan
 from weightloom.engine.prefix import PrefixChange
 from weightloom.engine.program import Program
+from weightloom.engine.rename_group import RenameGroup
 from weightloom.engine.renaming import Renaming
 from weightloom.engine.resolve import Claim
 from weightloom.engine.rule import Rule
@@ -168,10 +169,20 @@ class _Writer:
         return self._bound[key]
 
     def _file_name(self, name: str) -> str:
-        for rule in reversed(self.rules):
-            if isinstance(rule, Renaming) and not isinstance(rule, WeightConverter) and rule.always:
-                name = self._unrenamed(rule, name)
+        for rule in self._undoing:
+            name = self._unrenamed(rule, name)
         return name
+
+    @cached_property
+    def _undoing(self) -> tuple[Renaming, ...]:
+        """The renames to undo, last first; a group only if a parameter has the name that leads its inverse."""
+        return tuple(
+            rule
+            for rule in reversed(self.rules)
+            if isinstance(rule, Renaming) and not isinstance(rule, WeightConverter) and rule.always
+            if not isinstance(rule, RenameGroup)
+            or rule.inverse().turns_on(seen for name in self.params for _, seen in self._views(rule, name))
+        )
 
     def _unrenamed(self, rule: Renaming, name: str) -> str:
         """Undo a rename, unless the name is already what the rename takes: a span that holds the match and more."""
@@ -195,9 +206,14 @@ class _Writer:
     def _views(self, rule: Rule, name: str) -> list[tuple[str, str]]:
         if rule.scope is None:
             return [("", name)]
-        prefixed = any(other.startswith(f"{rule.scope.base}.") for other in self.params)
-        split = rule.scope.strip(name, not prefixed)
+        split = rule.scope.strip(name, rule.scope.base not in self._first_parts)
         return [] if split is None else [split]
+
+    @cached_property
+    def _first_parts(self) -> frozenset[str]:
+        """Everything that stands before a dot at the start of a parameter's name."""
+        parts = (name.split(".") for name in self.params)
+        return frozenset(".".join(each[:count]) for each in parts for count in range(1, len(each)))
 
     def verify(self, plan: Plan, made_of: Mapping[str, str]) -> None:
         """Refuse an answer that, loaded, does not give the parameters back."""

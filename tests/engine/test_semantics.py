@@ -12,6 +12,7 @@ from weightloom.engine import (
     MergeModulelist,
     ModuleNode,
     PermuteForRope,
+    RenameGroup,
     Rule,
     RuleSet,
     Scope,
@@ -164,3 +165,9 @@ def test_experts_are_stacked_by_number(shuffled: bool) -> None:
     expected = tuple(f"experts.{i}.{part}.weight" for part in ("gate", "up") for i in range(12))
     assert plan.groups[0].sources == expected
     assert plan.params == {"experts.gate_up": TensorSpec("F32", (12, 8, 2))}
+
+
+def test_a_fresh_group_is_undone_only_where_its_last_name_is_there() -> None:
+    rules = [RenameGroup([r"\.norm0", r"\.norm1"], [".norm1", ".norm2"])]
+    assert saved(rules, "l.norm1.w", "l.norm2.w") == {"l.norm0.w", "l.norm1.w"}
+    assert saved(rules, "l.norm1.w", "l.other.w") == {"l.norm1.w", "l.other.w"}
