@@ -4,6 +4,7 @@ No profile has a deadline: tests share the machine with others, and none of them
 """
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -11,3 +12,6 @@ settings.register_profile("dev", deadline=None, suppress_health_check=[HealthChe
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None, print_blob=True)
 settings.register_profile("thorough", settings.get_profile("dev"), max_examples=2000)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+# Started in the background, a process ignores interrupts; tests of interrupts need Python's own handler.
+signal.signal(signal.SIGINT, signal.default_int_handler)
