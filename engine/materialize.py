@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 from weightloom.engine.carrier import carried
@@ -50,13 +50,16 @@ def load(
     assert checkpoint is not None
     check_ties(plan)
     with _pool(threads) as pool:
-        run = _Run(checkpoint, pool, thread_count(threads), _Meter(progress, plan.nbytes))
         structural = [group for group in plan.groups if group.program.is_structural]
-        apart = list(_cut_apart(plan, sharding))
-        found = run.arrays([*(wanted for group in structural for wanted in _outputs(group, sharding)), *apart])
-        for group in plan.groups:
-            if not group.program.is_structural:
-                found.update(_with_values(group, run, sharding))
+        computed = [group for group in plan.groups if not group.program.is_structural]
+        moved = [*(w for group in structural for w in _outputs(group, sharding)), *_cut_apart(plan, sharding)]
+        inputs = [_inputs(group, sharding) for group in computed]
+        total = sum(wanted.view.nbytes for wanted in chain(moved, *inputs))
+        run = _Run(checkpoint, pool, thread_count(threads), _Meter(progress, total))
+        found = run.arrays(moved)
+        for group, wanted in zip(computed, inputs, strict=True):
+            arrays = tuple(run.arrays(wanted).values())
+            found.update(zip(group.targets, finish(group.program, arrays), strict=True))
     checkpoint.check_unchanged()
     for record in plan.report.tied:
         if record.parameter in plan.params and record.parameter not in found:
@@ -173,8 +176,8 @@ def _cut_apart(plan: Plan, sharding: Sharding | None) -> Iterator[_Wanted]:
             yield _Wanted(record.parameter, sharding.cut(record.parameter, view), group.sources)
 
 
-def _with_values(group: Group, run: _Run, sharding: Sharding | None) -> Mapping[str, mx.array]:
-    """Gather what goes into the first value step, then compute; a cut comes after."""
+def _inputs(group: Group, sharding: Sharding | None) -> list[_Wanted]:
+    """What goes into the first value step of a group; PlanError where a rank wants a part of what it makes."""
     cut = [name for name in group.targets if sharding is not None and sharding.kind_of(name) != "replicate"]
     if cut and sharding is not None and sharding.size > 1:
         raise PlanError(
@@ -184,6 +187,4 @@ def _with_values(group: Group, run: _Run, sharding: Sharding | None) -> Mapping[
         )
     first = group.program.segments()[0]
     start = first if isinstance(first, Program) else Program(group.program.in_specs)
-    inputs = [_Wanted(str(slot), view, group.sources) for slot, view in enumerate(start.views())]
-    arrays = tuple(run.arrays(inputs).values())
-    return dict(zip(group.targets, finish(group.program, arrays), strict=True))
+    return [_Wanted(str(slot), view, group.sources) for slot, view in enumerate(start.views())]

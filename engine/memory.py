@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from weightloom.engine import tie_check
 from weightloom.engine.gather import scratch_needed
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def memory(plan: Plan, threads: int = 1) -> Memory:
             scratch = max(scratch, *(scratch_needed(view) for view in program.views()), 0)
         else:
             values = max(values, 2 * sum(spec.nbytes for spec in (*program.in_specs, *program.out_specs)))
-    return Memory(plan.nbytes + values, threads * scratch)
+    return Memory(plan.nbytes + values, max(threads, 1) * scratch + tie_check.scratch(plan))
 
 
 def peak_bytes(plan: Plan) -> int:

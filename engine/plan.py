@@ -137,8 +137,9 @@ class Plan:
 
     @cached_property
     def nbytes(self) -> int:
-        """Bytes of the parameters."""
-        return sum(spec.nbytes for spec in self.params.values())
+        """Bytes of the parameters; a tensor that two of them share counts once."""
+        groups = (*self.groups, *self.copies) if self.inverted else self.groups
+        return sum(spec.nbytes for group in groups for spec in group.program.out_specs)
 
     @property
     def peak_bytes(self) -> int:

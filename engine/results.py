@@ -10,6 +10,7 @@ from weightloom.engine.gather import Reader, gather
 from weightloom.engine.groups import Group
 from weightloom.engine.origin import BLOCK, Origin
 from weightloom.engine.program import Program
+from weightloom.engine.spec import TensorSpec
 from weightloom.engine.values import finish
 from weightloom.engine.view import View
 from weightloom.engine.virtual_file import load_arrays
@@ -50,9 +51,19 @@ class Results:
         return arrays
 
 
+def block_bytes(spec: TensorSpec) -> int:
+    """Give the size of the blocks in which a tensor of this kind comes."""
+    rows = spec.shape[0] if spec.shape else 1
+    return _rows_at_once(rows, spec.nbytes) * spec.nbytes // max(rows, 1)
+
+
+def _rows_at_once(rows: int, nbytes: int) -> int:
+    return min(rows, max(1, BLOCK * rows // max(nbytes, 1)))
+
+
 def _gathered(view: View, read: Reader) -> Iterator[memoryview]:
     rows = view.shape[0] if view.shape else 1
-    step = max(1, BLOCK * rows // max(view.nbytes, 1))
+    step = _rows_at_once(rows, view.nbytes) or 1
     for start in range(0, rows, step):
         part = view.cut(0, start, min(start + step, rows)) if view.shape else view
         out = memoryview(bytearray(part.nbytes))

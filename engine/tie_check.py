@@ -2,59 +2,52 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 from weightloom.engine.errors import PlanError
-from weightloom.engine.gather import Reader, gather
+from weightloom.engine.groups import Group
+from weightloom.engine.origin import CheckpointOrigin
 from weightloom.engine.plan import Plan
 from weightloom.engine.report import Tied
-from weightloom.engine.view import View
-
-_BLOCK = 4 << 20
+from weightloom.engine.results import Results, block_bytes
 
 
 def check_ties(plan: Plan) -> None:
     """Compare the two ends of each tie; raises PlanError, naming both tensors, where they differ."""
     plan = plan.before or plan
-    for record in plan.report.tied:
-        if record.copy:
-            _check(plan, record)
-
-
-def _check(plan: Plan, record: Tied) -> None:
-    views, readers, names = [], [], []
-    for end in (record.parameter, record.other):
-        group = plan.by_target[end]
-        views.append(group.program.views()[group.targets.index(end)])
-        readers.append(_reader(plan, group.sources))
-        names.append(", ".join(group.sources[:2]))
-    for start, stop in _blocks(views[0]):
-        first, second = (_bytes(v, r, start, stop) for v, r in zip(views, readers, strict=True))
-        if first != second:
-            raise PlanError(
-                f"{names[0]} and {names[1]} differ, and {record.rule} says that they are one tensor",
-                expected="two equal copies, or one",
-                hint="set tie_word_embeddings to false to keep both, or remove the one that is not meant",
-                tensor=record.parameter,
-                rule=record.rule,
-            )
-
-
-def _reader(plan: Plan, sources: tuple[str, ...]) -> Reader:
+    pairs = [(record, *_ends(plan, record)) for record in plan.report.tied if record.copy]
+    if not pairs:
+        return
     assert plan.checkpoint is not None
-    checkpoint = plan.checkpoint
-    return lambda slot, offset, buffer: checkpoint.read_into(sources[slot], offset, buffer)
+    results = Results(CheckpointOrigin(plan.checkpoint))
+    for record, copy, group in pairs:
+        _check(record, copy, group, results)
 
 
-def _blocks(view: View) -> list[tuple[int, int]]:
-    """Row ranges of a few MiB each; one for a tensor without rows."""
-    if not view.shape:
-        return [(0, 0)]
-    rows = view.shape[0]
-    step = max(1, _BLOCK * rows // max(view.nbytes, 1))
-    return [(start, min(start + step, rows)) for start in range(0, rows, step)]
+def scratch(plan: Plan) -> int:
+    """Give the bytes that the check holds at most, from headers alone."""
+    plan = plan.before or plan
+    ends = [end for record in plan.report.tied if record.copy for end in _ends(plan, record)]
+    return 2 * max((block_bytes(group.program.out_specs[number]) for group, number in ends), default=0)
 
 
-def _bytes(view: View, read: Reader, start: int, stop: int) -> bytearray:
-    part = view.cut(0, start, stop) if view.shape else view
-    out = bytearray(part.nbytes)
-    gather(part, read, memoryview(out))
-    return out
+def _ends(plan: Plan, record: Tied) -> tuple[tuple[Group, int], tuple[Group, int]]:
+    """The group of each end, and which of its results it is."""
+    groups = plan.by_target[record.parameter], plan.by_target[record.other]
+    return (
+        (groups[0], groups[0].targets.index(record.parameter)),
+        (groups[1], groups[1].targets.index(record.other)),
+    )
+
+
+def _check(record: Tied, copy: tuple[Group, int], group: tuple[Group, int], results: Results) -> None:
+    blocks = zip_longest(results.pieces(*copy), results.pieces(*group))
+    if any(first != second for first, second in blocks):
+        names = (", ".join(end[0].sources[:2]) for end in (copy, group))
+        raise PlanError(
+            f"{' and '.join(names)} differ, and {record.rule} says that they are one tensor",
+            expected="two equal copies, or one",
+            hint="set tie_word_embeddings to false to keep both, or remove the one that is not meant",
+            tensor=record.parameter,
+            rule=record.rule,
+        )

@@ -22,6 +22,7 @@ from tests.cases.fixtures import (
     write,
 )
 from weightloom.engine import Plan, PlanError, Sharding, Tie, save_plan
+from weightloom.engine.cast import with_dtype
 from weightloom.engine.save import convert
 
 RULES = [Tie(r"^lm_head\.(weight|scales|biases)", r"model.embed_tokens.\1", when="tie_word_embeddings")]
@@ -144,3 +145,29 @@ def test_a_tied_parameter_that_is_cut_otherwise_is_read_apart(tmp_path: Path) ->
     assert_same(loaded, half)
     same = plan.load(Sharding(1, 2, {"lm_head": "vocab", "embed_tokens": "vocab"}))
     assert same["lm_head.weight"] is same["model.embed_tokens.weight"] and same["lm_head.weight"].shape == (8, 8)
+
+
+def test_progress_ends_at_its_total_and_shared_bytes_count_once(tmp_path: Path) -> None:
+    """Tied, cut and cast loads all say how much there is to read, and read that much."""
+    file = t0()
+    file["lm_head.weight"] = file["model.embed_tokens.weight"].copy()
+    write(tmp_path / "in" / "model.safetensors", file)
+    plan = plan_of(tmp_path / "in", RULES, specs(file), TIED)
+    assert plan.nbytes == sum(array.nbytes for array in file.values()) - file["lm_head.weight"].nbytes
+    sharding = Sharding(0, 2, {"embed_tokens": "vocab", "lm_head": "vocab", "gate_proj": "column"})
+    for chosen, part in ((plan, None), (plan, sharding), (with_dtype(plan, "F16"), None)):
+        seen: list[tuple[int, int]] = []
+        chosen.load(part, progress=lambda done, total, seen=seen: seen.append((done, total)))  # type: ignore[misc]
+        assert seen[-1][0] == seen[-1][1] == max(done for done, _ in seen)
+        assert len({total for _, total in seen}) == 1
+
+
+def test_two_different_ends_of_a_cast_plan_are_refused(tmp_path: Path) -> None:
+    """Casting does not hide that the ends differ."""
+    file = different_ends()
+    write(tmp_path / "in" / "model.safetensors", file)
+    plan = with_dtype(plan_of(tmp_path / "in", RULES, specs(file), TIED), "F16")
+    with pytest.raises(PlanError, match="differ"):
+        plan.load()
+    with pytest.raises(PlanError, match="differ"):
+        convert(plan, tmp_path / "out")
