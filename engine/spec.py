@@ -22,7 +22,9 @@ class TensorSpec:
     offset: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", tuple(int(n) for n in self.shape))
+        # A checkpoint has tens of thousands of these: most shapes are as they should be.
+        if type(self.shape) is not tuple or any(type(size) is not int for size in self.shape):
+            object.__setattr__(self, "shape", tuple(int(size) for size in self.shape))
 
     @property
     def nbytes(self) -> int:
