@@ -150,7 +150,7 @@ class LoadReport:
             items = getattr(self, field.name)
             if items:
                 yield f"{field.name.replace('_', ' ')}: {len(items)}"
-                group = grouped_names if field.name in ("missing", "unexpected") else grouped
+                group = _GROUPING.get(field.name, grouped)
                 yield from (f"  {line}" for line in group([str(item) for item in items], examples))
 
     def __str__(self) -> str:
@@ -165,6 +165,18 @@ def grouped(lines: Iterable[str], most: int = _EXAMPLES) -> Iterator[str]:
 def grouped_names(names: Iterable[str], most: int = _EXAMPLES) -> Iterator[str]:
     """Do the same for names, and join those of one layer whose shapes of name no other has."""
     return _first(_by_layer(_by_shape(names)), most)
+
+
+def grouped_by_first(lines: Iterable[str], most: int = _EXAMPLES) -> Iterator[str]:
+    """Join lines that differ in numbers alone, as the first of them: for lines that are about those numbers."""
+    groups = {
+        members[0] if len(members) == 1 else f"{members[0]} and others alike, in all": members
+        for members in _by_shape(lines).values()
+    }
+    return _first(groups, most)
+
+
+_GROUPING = {"missing": grouped_names, "unexpected": grouped_names, "incomplete": grouped_by_first}
 
 
 def by_layer(names: Iterable[str]) -> dict[str, list[str]]:

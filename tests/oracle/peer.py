@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 from tests.golden.make import file_bytes, index_bytes
 from tests.golden.reference import Tensor
 from tests.oracle.models import CASES, Case, model_of
-from weightloom.engine import ModuleNode, Rule, RuleSet, TensorSpec, scoped_rules
+from weightloom.engine import Checkpoint, ModuleNode, Plan, Rule, RuleSet, TensorSpec, build_plan, scoped_rules
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
+
+Held = dict[str, tuple[Tensor, bytes]]
 
 _DTYPES = {"torch.float32": "F32", "torch.bfloat16": "BF16", "torch.int64": "I64"}
 
@@ -77,17 +79,17 @@ def save_pretrained(name: str, dtype: str, sharded: bool, directory: Path) -> No
         model.save_pretrained(directory, max_shard_size=whole // 3 if sharded else whole)
 
 
-def read_files(directory: Path) -> dict[str, dict[str, tuple[Tensor, bytes]]]:
+def read_files(directory: Path) -> dict[str, Held]:
     """Every weight file's tensors, in the order of their data, read by hand."""
     return {path.name: _read_file(path) for path in sorted(directory.glob("*.safetensors"))}
 
 
-def _read_file(path: Path) -> dict[str, tuple[Tensor, bytes]]:
+def _read_file(path: Path) -> Held:
     content = path.read_bytes()
     start = 8 + int.from_bytes(content[:8], "little")
     entries = json.loads(content[8:start])
     entries.pop("__metadata__", None)
-    found: dict[str, tuple[Tensor, bytes]] = {}
+    found: Held = {}
     for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
         first, last = entry["data_offsets"]
         found[name] = Tensor(entry["dtype"], tuple(entry["shape"])), content[start + first : start + last]
@@ -161,3 +163,28 @@ def quiet() -> Iterator[None]:
         yield
     finally:
         logging.set_verbosity(before)
+
+
+def tensors_in(directory: Path) -> Held:
+    """All tensors of a directory, of whatever file."""
+    return {name: held for tensors in read_files(directory).values() for name, held in tensors.items()}
+
+
+def converted_tensors(name: str, dtype: str) -> Held:
+    """A case's parameters under their own names, as an already converted file has them."""
+    return {key: (spec_of(tensor), bytes_of(tensor)) for key, tensor in model_of(name, dtype).state_dict().items()}
+
+
+def write(tensors: Held, directory: Path, config: Mapping[str, Any]) -> Path:
+    """Write one file of tensors beside a config."""
+    directory.mkdir()
+    specs, data = {n: spec for n, (spec, _) in tensors.items()}, {n: raw for n, (_, raw) in tensors.items()}
+    (directory / "model.safetensors").write_bytes(file_bytes(specs, data))
+    (directory / "config.json").write_text(json.dumps(config))
+    return directory
+
+
+def plan_for(name: str, dtype: str, directory: Path) -> Plan:
+    """Our plan, by the rules that ship, for a case's parameters from the files of a directory."""
+    model = model_of(name, dtype)
+    return build_plan(Checkpoint.open(directory), rules_of(model), param_specs(model), config=config_of(directory))
