@@ -1,15 +1,60 @@
 """Published names where the reference implementation, saving a model, writes others than it reads.
 
-It runs each rename backwards on every name, also on names that the rename never made. What is here are the names
-of the files that its rules were written for.
+It runs each rename backwards on every name, also on names that the rename never made, and some renames not at
+all. What is here are the names of the files that its rules were written for.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
-# key -> what it writes, what is published
-_WRITTEN: dict[str, tuple[tuple[str, str], ...]] = {}
+from tests.golden.make import file_bytes
+from tests.golden.reference import Tensor
+from tests.oracle import peer
+
+Replacement = str | Callable[[re.Match[str]], str]
+
+
+def _one_of_two(found: re.Match[str]) -> str:
+    """A layer's attention and its feed-forward block are layers of their own, in turn."""
+    first = 2 * int(found[1])
+    return f"layers.{first + _TURNS[found[2]][0]}.{_TURNS[found[2]][1]}"
+
+
+_TURNS = {
+    "lambda_1": (0, "attn_alpha"),
+    "lambda_2": (1, "mlp_alpha"),
+    "mlp": (1, "mixer"),
+    "self_attn": (0, "mixer"),
+}
+
+# key -> (what it writes, what is published)
+_WRITTEN: Mapping[str, tuple[tuple[str, Replacement], ...]] = {
+    "altclip": ((r"^(vision_model\.encoder)\.layer\.", r"\1.layers."),),
+    "cosmos3_edge": (
+        (r"^(model\.visual\..*)\.to_([qkv])\.", r"\1.\2_proj."),
+        (r"^(model\.visual\..*)\.up_proj\.", r"\1.fc1."),
+        (r"^(model\.visual\..*)\.down_proj\.", r"\1.fc2."),
+    ),
+    "deepseek_v4": ((r"^model\.", ""),),
+    "dory": ((r"layers\.(\d+)\.(self_attn|mlp|lambda_1|lambda_2)", _one_of_two),),
+    "hy_v4": ((r"\.(mlp|shared_experts)\.linear_gate", r".\1.gate_proj"),),
+    "hy_v4_vl": ((r"\.(mlp|shared_experts)\.linear_gate", r".\1.gate_proj"),),
+    "kimi_k25": ((r"^(language_model\.model)\.blocks\.", r"\1.layers."),),
+    "kimi_linear": ((r"\.block_sparse_moe\.(gate|up|down)_proj", r".mlp.\1_proj"),),
+}
+
+
+def publish(key: str, directory: Path) -> None:
+    """Give the tensors of a directory that the reference implementation wrote the names that are published."""
+    if key not in _WRITTEN:
+        return
+    for file, held in peer.read_files(directory).items():
+        specs: dict[str, Tensor] = {published_name(key, name): tensor for name, (tensor, _) in held.items()}
+        data = {published_name(key, name): raw for name, (_, raw) in held.items()}
+        (directory / file).write_bytes(file_bytes(specs, data))
 
 
 def published_name(key: str, written: str) -> str:

@@ -28,7 +28,7 @@ def _arguments(base: Any, changes: Changes) -> dict[str, Any]:
     found: dict[str, Any] = {}
     used = set()
     for name in _fields(base):
-        value = getattr(base, name, None)
+        value = _value(base, name)
         change = changes.get(name)
         if isinstance(value, PreTrainedConfig):
             used.add(name)
@@ -36,6 +36,13 @@ def _arguments(base: Any, changes: Changes) -> dict[str, Any]:
         elif name not in changes:
             found |= _shrunk(base, name, value)
     return found | {name: change for name, change in changes.items() if name not in used}
+
+
+def _value(base: Any, name: str) -> Any:
+    try:
+        return getattr(base, name)
+    except Exception:  # some fields have a value for each layer, and none of their own
+        return None
 
 
 def _sub_config(value: Any, change: Any) -> Any:
@@ -52,7 +59,7 @@ def _fields(base: Any) -> list[str]:
 
 def _shrunk(base: Any, name: str, value: Any) -> dict[str, Any]:
     """Give the smaller value by name; nothing for a field that stays, or that the config works out itself."""
-    if _default(base, name) is None:
+    if value is None or _default(base, name) is None:
         return {}
     if isinstance(value, int) and not isinstance(value, bool):
         return {name: small(name, value)}
