@@ -460,6 +460,9 @@ def op_cases(draw: st.DrawFn, first: type[ConversionOp] | None = None, max_ops: 
     for number in range(draw(st.integers(1, max_ops))):
         spread = any(step.spreads for step in steps)
         classes = [first] if first and number == 0 else list(OP_STEPS)
+        if any(isinstance(step.op, Split) and step.op.sizes is None for step in steps):
+            # Sizes from the parameters are those of the dim that is cut: no later op may move it.
+            classes = [Interleave, PermuteForRope]
         closed = (Concatenate, Chunk, Split, SplitModulelist, MergeModulelist)
         found = [OP_STEPS[c](stage) for c in classes if c is not None and not (spread and c in closed)]
         fitting = [strategy for strategy in found if strategy is not None]

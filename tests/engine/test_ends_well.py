@@ -24,8 +24,7 @@ kept = load_arrays([TensorSpec("U8", (4 << 20,))] * 8, fill)
 @pytest.mark.parametrize(("bad", "code"), [(-1, 0), (5, 1)])
 def test_no_thread_of_mlx_aborts_the_end(bad: int, code: int) -> None:
     """Without waiting for MLX's threads, most runs end with SIGABRT."""
+    command = [sys.executable, "-c", SCRIPT.format(bad=bad)]
     for _ in range(3):
-        done = subprocess.run(
-            [sys.executable, "-c", SCRIPT.format(bad=bad)], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (done.returncode, "terminate" in done.stderr) == (code, False)
