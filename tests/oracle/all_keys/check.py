@@ -97,7 +97,7 @@ class Trial:
         return tuple(
             Tie(f"^{escape(name)}$", other)
             for name, other in sorted(pairs.items())
-            if name in names and other in names and not any(rule.other_end(name) for rule in known)
+            if name in names and other in names and not any(rule.other_end(name) == other for rule in known)
         )
 
     @property

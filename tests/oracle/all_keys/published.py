@@ -38,8 +38,10 @@ _WRITTEN: Mapping[str, tuple[tuple[str, Replacement], ...]] = {
         (r"^(model\.visual\..*)\.up_proj\.", r"\1.fc1."),
         (r"^(model\.visual\..*)\.down_proj\.", r"\1.fc2."),
     ),
-    "deepseek_v4": ((r"^model\.", ""),),
+    "deepseek_v4": ((r"^model\.", ""), (r"^embed_tokens\.", "embed."), (r"^hc_head\.hc_", "hc_head_")),
     "dory": ((r"layers\.(\d+)\.(self_attn|mlp|lambda_1|lambda_2)", _one_of_two),),
+    # What it writes for the first is a star, as its pattern has it; the others are legacy names.
+    "esm": ((r"\.layer\.\*\.", ".layer.0."), (r"\.gamma$", ".weight"), (r"\.beta$", ".bias")),
     "hy_v4": ((r"\.(mlp|shared_experts)\.linear_gate", r".\1.gate_proj"),),
     "hy_v4_vl": ((r"\.(mlp|shared_experts)\.linear_gate", r".\1.gate_proj"),),
     "kimi_k25": ((r"^(language_model\.model)\.blocks\.", r"\1.layers."),),
