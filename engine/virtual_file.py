@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from threading import Event
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
-from weakref import finalize
+from weakref import ref
 
 from weightloom.engine.header import build_header
 from weightloom.engine.spec import TensorSpec
@@ -31,26 +32,31 @@ def load_arrays(specs: Sequence[TensorSpec], fill: Fill) -> list[mx.array]:
     if not specs:
         return []
     file = VirtualFile(specs, fill)
-    returned = Event()
+    lent = _Lent(file)
+    returned: SimpleQueue[object] = SimpleQueue()
+    # No Python code runs when the last thread lets go: an interrupt that is waiting would be raised, and lost, there.
+    watch = ref(lent, returned.put)
     try:
-        arrays = mx.load(_Lent(file, returned), format="safetensors")  # type: ignore[arg-type]
+        arrays = mx.load(lent, format="safetensors")  # type: ignore[arg-type]
     except Exception:
         file.raise_first()
         raise
     finally:
         # A thread of MLX that still holds an object of Python's while the interpreter ends aborts the process.
-        returned.wait(_PATIENCE)
+        del lent
+        with suppress(Empty):
+            returned.get(timeout=_PATIENCE)
+        del watch
     file.raise_first()
     assert isinstance(arrays, dict)
     return [arrays[str(number)] for number in range(len(specs))]
 
 
 class _Lent:
-    """The file as MLX holds it; `returned` is set when all threads have let go. No traceback keeps it alive."""
+    """The file as MLX holds it: gone when all threads have let go. No traceback keeps it alive."""
 
-    def __init__(self, file: VirtualFile, returned: Event) -> None:
+    def __init__(self, file: VirtualFile) -> None:
         self._file = file
-        finalize(self, returned.set).atexit = False
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._file, name)
