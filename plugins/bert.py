@@ -14,6 +14,7 @@ import mlx.core as mx
 import mlx.nn as nn
 
 from weightloom.engine import Drop, RuleSet
+from weightloom.engine.errors import UsageError
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.config import read, refuse_unless
 from weightloom.plugins.specs import hookimpl
@@ -197,7 +198,11 @@ class Model(nn.Module):
     def __call__(
         self, tokens: mx.array, attention_mask: mx.array | None = None, token_type_ids: mx.array | None = None
     ) -> mx.array:
-        """See the class; `token_type_ids` (B, L) are zeros by default."""
+        """See the class; `token_type_ids` (B, L) are zeros by default. Raises UsageError for rows that are too long."""
+        if tokens.shape[1] > self.max_length:
+            raise UsageError(
+                f"{tokens.shape[1]} tokens in a row", expected=f"{self.max_length} at most", field="tokens"
+            )
         segments = mx.zeros_like(tokens) if token_type_ids is None else token_type_ids
         x = self.embeddings(tokens, segments)
         mask = None

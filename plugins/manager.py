@@ -14,9 +14,10 @@ from typing import cast
 
 import pluggy
 
-from weightloom.engine.errors import PluginError, WeightloomError
+from weightloom.engine.errors import NotInvertible, PluginError, WeightloomError
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.specs import PROJECT, Specs
+from weightloom.rules.one_way import one_way_notes
 
 GROUP = "weightloom.plugins"
 
@@ -40,20 +41,31 @@ class Problem:
 
 @dataclass
 class PluginManager:
-    """What is installed, and what of it was imported so far. An instance holds its own pluggy manager."""
+    """What is installed, and what of it was imported so far. An instance holds its own pluggy manager.
+
+    `problems` lists the plugins that cannot be used, `notes` what else there is to say of those that were imported:
+    rules without a way back. With `strict` these are a problem too, and the plugin is not used.
+    """
 
     group: str = GROUP
+    strict: bool = False
     problems: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    _offered: dict[str, tuple[Architecture, ...]] = field(default_factory=dict, repr=False)
     _hooks: pluggy.PluginManager = field(init=False, repr=False)
-    _loaded: dict[str, object | None] = field(default_factory=dict, repr=False)
+    _loaded: set[str] = field(default_factory=set, repr=False)
 
     def __post_init__(self) -> None:
         self._hooks = pluggy.PluginManager(PROJECT)
         self._hooks.add_hookspecs(Specs)
 
     def register(self, plugin: object, name: str | None = None) -> None:
-        """Use a plugin object without an entry point; raises PluginError for a hook that does not exist."""
-        self._register(plugin, name or repr(plugin))
+        """Use a plugin object without an entry point.
+
+        Raises PluginError for a hook that does not exist or does not give architectures, NotInvertible, where
+        the manager is strict, for rules without a way back.
+        """
+        self._register(plugin, name or type(plugin).__module__)
 
     def offers(self) -> tuple[Offer, ...]:
         """List all entry points, sorted by model type; imports none of them."""
@@ -68,7 +80,8 @@ class PluginManager:
         """Give every architecture that serves a model type; imports only the plugins that offer it."""
         for point in entry_points(group=self.group, name=model_type):
             self._load(point)
-        offered = [architecture for architecture in self._collected() if model_type in architecture.model_types]
+        collected = (architecture for found in self._offered.values() for architecture in found)
+        offered = [architecture for architecture in collected if model_type in architecture.model_types]
         return tuple(dict.fromkeys(offered))
 
     def architecture(self, model_type: str, chosen: str | None = None) -> Architecture:
@@ -94,7 +107,8 @@ class PluginManager:
 
     def _unknown(self, model_type: str, chosen: str | None) -> PluginError:
         known = self.model_types()
-        failed = [p for p in self.problems if p.offer.model_type == model_type]
+        values = {point.value for point in entry_points(group=self.group, name=model_type)}
+        failed = [problem for problem in self.problems if problem.offer.value in values]
         if failed:
             return PluginError(
                 f"the plugin for model type {model_type!r} could not be used: {failed[0].why}",
@@ -112,41 +126,70 @@ class PluginManager:
             field="model_type",
         )
 
-    def _collected(self) -> Iterator[Architecture]:
-        caller = self._hooks.hook.weightloom_architectures
-        for implementation in caller.get_hookimpls():
-            source = self._hooks.get_name(implementation.plugin) or ""
-            offered = cast("Iterable[Architecture]", implementation.function())
-            for architecture in offered:
-                yield architecture.from_source(source.partition(" ")[0])
-
     def _load(self, point: EntryPoint) -> None:
         offer = _offer(point)
         if offer.value in self._loaded:
             return
-        self._loaded[offer.value] = None
+        self._loaded.add(offer.value)
         try:
-            plugin = point.load()
-            self._register(plugin, f"{offer.distribution} {offer.value}")
-            self._loaded[offer.value] = plugin
+            self._register(point.load(), f"{offer.distribution} {offer.value}")
         except WeightloomError as error:
-            self.problems.append(Problem(offer, str(error)))
+            self.problems.append(Problem(offer, error.seen))
         except Exception as error:  # a stranger's code may raise anything, and must not take the others down
             self.problems.append(Problem(offer, f"{type(error).__name__}: {error}"))
 
     def _register(self, plugin: object, name: str) -> None:
         if self._hooks.is_registered(plugin):
             return
-        self._hooks.register(plugin, name)
         try:
+            self._hooks.register(plugin, name)
             self._hooks.check_pending()
+            offered = tuple(self._architectures_of(plugin, name))
         except pluggy.PluginValidationError as error:
-            self._hooks.unregister(plugin)
+            self._forget(plugin)
             raise PluginError(
                 f"plugin {name}: {error}",
                 expected=f"only these hooks: {', '.join(n for n in vars(Specs) if not n.startswith('_'))}",
                 hint="correct the hook's name or arguments",
             ) from error
+        except BaseException:
+            self._forget(plugin)
+            raise
+        self._offered[name] = offered
+        self.notes += [note for architecture in offered for note in self._one_way(architecture)]
+
+    def _forget(self, plugin: object) -> None:
+        if self._hooks.is_registered(plugin):
+            self._hooks.unregister(plugin)
+
+    def _architectures_of(self, plugin: object, name: str) -> Iterator[Architecture]:
+        implementations = self._hooks.hook.weightloom_architectures.get_hookimpls()
+        own = [each for each in implementations if each.plugin is plugin]
+        offered = [one for each in own for one in cast("Iterable[object]", each.function())]
+        for architecture in offered:
+            if not isinstance(architecture, Architecture):
+                raise PluginError(f"plugin {name} offers {architecture!r}", expected="architectures")
+            if self.strict:
+                self._refuse_one_way(architecture)
+            yield architecture.from_source(name.partition(" ")[0])
+        if not offered:
+            raise PluginError(
+                f"plugin {name} offers no architecture",
+                expected="an object with the hook weightloom_architectures, marked with hookimpl",
+            )
+
+    def _refuse_one_way(self, architecture: Architecture) -> None:
+        notes = one_way_notes(architecture.rules)
+        if notes:
+            raise NotInvertible(
+                f"the rules of {architecture.name} are {notes[0]}",
+                expected="rules whose every op has an inverse",
+                hint="define `inverse` on the op, or use a manager that is not strict",
+                field=architecture.name,
+            )
+
+    def _one_way(self, architecture: Architecture) -> Iterator[str]:
+        yield from (f"{architecture.name}: {note}" for note in one_way_notes(architecture.rules))
 
 
 def _offer(point: EntryPoint) -> Offer:

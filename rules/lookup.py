@@ -12,6 +12,7 @@ from weightloom.engine.rule import Rule
 from weightloom.engine.ruleset import RuleSet
 from weightloom.rules.document import Head, RuleFile, SubModel
 from weightloom.rules.extending import ancestors, base_model_prefix, layout_names, layout_rules
+from weightloom.rules.one_way import warn_of_one_way
 from weightloom.rules.op_table import Ops, default_ops
 from weightloom.rules.parse import parse_head, parse_rules, read_bytes
 from weightloom.rules.problems import did_you_mean
@@ -64,8 +65,14 @@ class Registry:
         file = self._file(offer)
         return self._rules(file, DEFAULT_LAYOUT) if DEFAULT_LAYOUT in layout_names(file, self.family) else None
 
-    def register(self, identifier: str, rules: RuleSet | Iterable[Rule], overwrite: bool = False) -> None:
-        """Let an identifier lead to these rules; raises RuleError when it leads to others already."""
+    def register(
+        self, identifier: str, rules: RuleSet | Iterable[Rule], overwrite: bool = False, *, strict: bool = False
+    ) -> None:
+        """Let an identifier lead to these rules; raises RuleError when it leads to others already.
+
+        Rules without a way back are warned of at once (LoadOnlyWarning); with `strict` they are refused, by
+        NotInvertible.
+        """
         taken_by = "rules registered before" if identifier in self._registered else self._owner(identifier)
         if taken_by and not overwrite:
             raise RuleError(
@@ -74,7 +81,9 @@ class Registry:
                 hint="pass overwrite=True to put these rules in their place",
                 field="identifier",
             )
-        self._registered[identifier] = rules if isinstance(rules, RuleSet) else RuleSet(rules)
+        found = rules if isinstance(rules, RuleSet) else RuleSet(rules)
+        warn_of_one_way(identifier, found, strict)
+        self._registered[identifier] = found
 
     def registered(self, identifier: str) -> RuleSet | None:
         """Give what was registered by `register`, or None; rules from files do not count."""

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from jinja2 import TemplateError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from weightloom.engine.errors import ConfigError, UsageError
 from weightloom.runtime.json_file import read_json_object
+from weightloom.runtime.sandbox import Sandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ChatTemplate:
         values = {"add_generation_prompt": True, **options, "messages": messages}
         try:
             return str(_environment().from_string(self.text).render(values))
-        except (TemplateError, TypeError, ValueError, KeyError, RecursionError) as error:
+        except Exception as error:  # a stranger's template may raise anything
             raise UsageError(
                 f"the chat template of {self.source} does not take these messages: {error}",
                 expected="messages as the template wants them: role and content, roles in turn",
@@ -76,10 +76,8 @@ def _default(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _environment() -> ImmutableSandboxedEnvironment:
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-    )
+def _environment() -> Sandbox:
+    environment = Sandbox(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
     environment.filters["tojson"] = _to_json
     environment.globals["raise_exception"] = _refuse
     environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from weightloom.engine.errors import ConfigError, UsageError
 from weightloom.runtime.json_file import read_json_object
+from weightloom.runtime.token_ids import need_known_ids
 
 if TYPE_CHECKING:
     import mlx.core as mx
@@ -38,21 +39,21 @@ class EmbedSettings:
     pooling: Pooling | None = None
     normalize: bool = False
     max_length: int | None = None
+    lower_case: bool = False
 
 
 def read_settings(directory: Path) -> EmbedSettings:
     """Read the sentence-transformers files of a directory; raises ConfigError for a step that is not known."""
     path = directory / "modules.json"
-    length = read_json_object(directory / "sentence_bert_config.json").get("max_seq_length")
-    length = length if isinstance(length, int) and not isinstance(length, bool) else None
+    length, lower_case = _text_settings(directory / "sentence_bert_config.json")
     if not path.is_file():
-        return EmbedSettings(max_length=length)
+        return EmbedSettings(max_length=length, lower_case=lower_case)
     pooling: Pooling | None = None
     normalize = False
     for step in _steps(path):
         kind = str(step.get("type", "")).rpartition(".")[2]
         if kind == "Pooling":
-            pooling = _pooling(directory / str(step.get("path", "")) / "config.json")
+            pooling = _pooling(_inside(directory, str(step.get("path", "")), path) / "config.json")
         elif kind == "Normalize":
             normalize = True
         elif kind != "Transformer":
@@ -63,7 +64,30 @@ def read_settings(directory: Path) -> EmbedSettings:
                 file=path,
                 field="type",
             )
-    return EmbedSettings(pooling, normalize, length)
+    return EmbedSettings(pooling, normalize, length, lower_case)
+
+
+def _text_settings(path: Path) -> tuple[int | None, bool]:
+    """The most tokens of a text, and whether it is made lower case first."""
+    found = read_json_object(path)
+    length, lower_case = found.get("max_seq_length"), found.get("do_lower_case", False)
+    sound = length is None or (isinstance(length, int) and not isinstance(length, bool) and length > 2)
+    if not sound or not isinstance(lower_case, bool):
+        raise ConfigError(
+            f"max_seq_length is {length!r}, do_lower_case is {lower_case!r}",
+            expected="more than 2 tokens or null; true or false",
+            file=path,
+            field="max_seq_length" if not sound else "do_lower_case",
+        )
+    return length, lower_case
+
+
+def _inside(directory: Path, name: str, file: Path) -> Path:
+    """A step's folder; a name that leads out of the model's directory is refused."""
+    parts = Path(name).parts
+    if Path(name).is_absolute() or ".." in parts:
+        raise ConfigError(f"a step is at {name!r}", expected="a folder of the model", file=file, field="path")
+    return directory / name
 
 
 def _steps(path: Path) -> list[Mapping[str, Any]]:
@@ -119,7 +143,9 @@ def embed(
             field="pooling",
         )
     limits = [n for n in (settings.max_length, getattr(m.model, "max_length", None)) if n]
-    rows = m.need_tokenizer().encode_batch(texts, min(limits, default=None))
+    read = [text.lower() for text in texts] if settings.lower_case else texts
+    rows = m.need_tokenizer().encode_batch(read, min(limits, default=None))
+    _check_rows(m, rows)
     wants_unit = settings.normalize if normalize is None else normalize
     # Rows of like length together: less padding.
     order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
@@ -129,6 +155,18 @@ def embed(
         vectors = _embedded(m, [rows[i] for i in batch], how, wants_unit)
         found.update(zip(batch, vectors, strict=True))
     return mx.stack([found[i] for i in range(len(rows))])
+
+
+def _check_rows(m: LoadedModel, rows: Sequence[Sequence[int]]) -> None:
+    for number, row in enumerate(rows):
+        if not row:
+            raise UsageError(
+                f"text {number} has no tokens",
+                expected="texts of one token at least",
+                hint="leave it out",
+                field="texts",
+            )
+        need_known_ids(m, row)
 
 
 def _embedded(m: LoadedModel, rows: list[list[int]], how: Pooling, normalize: bool) -> list[mx.array]:

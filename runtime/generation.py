@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from weightloom.engine.errors import UsageError
+from weightloom.runtime.token_ids import need_known_ids
 
 if TYPE_CHECKING:
     import mlx.core as mx
@@ -62,18 +63,29 @@ def prompt_ids(m: LoadedModel, prompt: Prompt) -> list[int]:
     elif all(isinstance(item, int) for item in prompt):
         ids = [item for item in prompt if isinstance(item, int)]
     else:
-        messages = [item for item in prompt if isinstance(item, Mapping)]
         tokenizer = m.need_tokenizer()
-        ids = tokenizer.encode(tokenizer.apply_chat_template(messages), add_special_tokens=False)
+        ids = tokenizer.encode(tokenizer.apply_chat_template(_messages(prompt)), add_special_tokens=False)
     if not ids:
         raise UsageError("the prompt has no tokens", expected="a prompt of one token at least", field="prompt")
+    need_known_ids(m, ids)
     return ids
+
+
+def _messages(prompt: Sequence[Any]) -> list[Mapping[str, Any]]:
+    wrong = [item for item in prompt if not isinstance(item, Mapping)]
+    if wrong:
+        raise UsageError(
+            f"the prompt holds {wrong[0]!r}",
+            expected="a text, token ids alone, or messages alone (mappings with role and content)",
+            field="prompt",
+        )
+    return [item for item in prompt if isinstance(item, Mapping)]
 
 
 def generate_ids(
     m: LoadedModel, ids: Sequence[int], max_tokens: int, temperature: float = 0.0, seed: int | None = None
 ) -> Iterator[int]:
-    """Give the ids that follow, up to and without the model's end of text."""
+    """Give the ids that follow, up to and without the model's end of text; works without a tokenizer."""
     import mlx.core as mx
 
     stops = m.tokenizer.stop_ids if m.tokenizer is not None else frozenset()
@@ -122,7 +134,7 @@ def _check(m: LoadedModel, max_tokens: int, temperature: float) -> None:
         raise UsageError(
             f"{m.architecture.name} is for {m.task}", expected="a model that generates text", hint=f"use `{m.task}`"
         )
-    if max_tokens < 0 or temperature < 0:
+    if max_tokens < 0 or not 0 <= temperature < float("inf"):
         raise UsageError(
-            f"max_tokens {max_tokens}, temperature {temperature}", expected="numbers that are not negative"
+            f"max_tokens {max_tokens}, temperature {temperature}", expected="finite numbers that are not negative"
         )

@@ -11,6 +11,7 @@ from weightloom.engine.shapes import shape_text
 from weightloom.engine.spec import TensorSpec
 from weightloom.runtime.choice import Choice, Wish, find_choice, undecided
 from weightloom.runtime.config import Config
+from weightloom.runtime.foreign_code import ignored_code
 from weightloom.runtime.inspection import FileSize, Inspection, MemoryNeed, Template, Total
 from weightloom.runtime.opening import open_path
 from weightloom.runtime.reading import settled
@@ -46,7 +47,7 @@ def inspect(path: str | Path, *, estimate_memory: bool = False, wish: Wish | Non
             dtypes=_totals(checkpoint.tensors.values()),
             templates=_templates(checkpoint.tensors),
             metadata=dict(checkpoint.metadata),
-            notes=checkpoint.notes,
+            notes=(*checkpoint.notes, *ignored_code(opened.folder, config.values if config else {})),
             memory=_memory(checkpoint, choice) if choice and estimate_memory else None,
         )
 

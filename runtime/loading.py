@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weightloom.engine import RuleSet
+from weightloom.engine import Plan, RuleSet, TensorSpec
 from weightloom.engine.cast import with_dtype
-from weightloom.plugins.binding import bind
+from weightloom.plugins.binding import bind, parameters
 from weightloom.plugins.manager import PluginManager
+from weightloom.runtime.config import NAME as CONFIG_NAME
+from weightloom.runtime.dtype_field import with_dtype_field
 from weightloom.runtime.dtype_names import safetensors_dtype
-from weightloom.runtime.embedding import read_settings
+from weightloom.runtime.foreign_code import ignored_code
 from weightloom.runtime.model import LoadedModel
-from weightloom.runtime.opening import open_path
-from weightloom.runtime.prepare import prepare
+from weightloom.runtime.opening import Opened, open_path
+from weightloom.runtime.prepare import Prepared, prepare
 from weightloom.runtime.widening import widened
 
 if TYPE_CHECKING:
@@ -39,23 +43,51 @@ def load(
     the model type. Raises PluginError for a model type that no plugin serves, ConfigError for a config that
     cannot be, PlanError where the tensors do not fit, CheckpointError and StorageError as reading does.
     """
+    cast = None if dtype is None else safetensors_dtype(dtype)
+    manager = manager or PluginManager()
     opened = open_path(path)
-    found = prepare(opened, rules=rules, architecture=architecture, manager=manager)
-    found.plan.check(strict)
-    plan = found.plan if dtype is None else with_dtype(found.plan, safetensors_dtype(dtype))
-    stored = plan.params
-    plan = widened(plan)
-    bind(found.module, plan.load(sharding, progress=progress, strict=strict))
-    found.module.eval()
+    try:
+        found = prepare(opened, rules=rules, architecture=architecture, manager=manager)
+        found.plan.check(strict)
+        stored = found.plan if cast is None else with_dtype(found.plan, cast)
+        plan = widened(stored)
+        # A lenient load leaves what the file lacks as the module made it; the report and the notes name it.
+        initial = {name: array for name, array in parameters(found.module).items() if name in plan.report.missing}
+        bind(found.module, {**initial, **plan.load(sharding, progress=progress, strict=strict)})
+        found.module.eval()
+        return _loaded(opened, found, plan, stored.params, cast, manager)
+    except BaseException:
+        opened.checkpoint.close()
+        raise
+
+
+def _loaded(
+    opened: Opened,
+    found: Prepared,
+    plan: Plan,
+    stored: Mapping[str, TensorSpec],
+    cast: str | None,
+    manager: PluginManager,
+) -> LoadedModel:
+    config, tokenizer = opened.need_config(), opened.tokenizer()
+    about_template = tokenizer.template.note if tokenizer and tokenizer.template else None
+    lacking = (f"{name} is not in the checkpoint, and as the module made it" for name in plan.report.missing)
+    notes = (*lacking, *ignored_code(opened.folder, config.values), *([about_template] if about_template else []))
     return LoadedModel(
         model=found.module,
-        config=opened.need_config().values,
+        config=config.values,
         architecture=found.architecture,
         plan=plan,
         path=opened.path,
-        side_files=opened.side_files,
+        folder=opened.folder,
+        side_files=opened.side_files if cast is None else partial(_cast_side_files, opened, cast),
         stored=stored,
         layout=found.layout,
-        tokenizer=opened.tokenizer(),
-        embed_settings=read_settings(opened.folder),
+        tokenizer=tokenizer,
+        notes=(*notes, *manager.notes),
     )
+
+
+def _cast_side_files(opened: Opened, cast: str) -> Mapping[str, bytes | Path]:
+    """Give the side files of a model whose parameters were cast: its config names the new dtype."""
+    return {**opened.side_files(), CONFIG_NAME: with_dtype_field(opened.need_config().raw, cast)}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weightloom.engine import LoadReport, Plan, TensorSpec
 from weightloom.engine.errors import UsageError
 from weightloom.plugins.architecture import Architecture
-from weightloom.runtime.embedding import EmbedSettings
+from weightloom.runtime.embedding import EmbedSettings, read_settings
 from weightloom.runtime.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class LoadedModel:
     """What `load` gives: the module, its config as read, the plan that mapped it, its tokenizer.
 
-    `stored` is the parameters' specs as a save writes them: some are wider while they run.
+    `stored` is the parameters' specs as a save writes them: some are wider while they run. `folder` has the files
+    beside the weights. `notes` says what was set aside: code that came along, a second chat template.
     """
 
     model: nn.Module
@@ -29,16 +30,22 @@ class LoadedModel:
     architecture: Architecture
     plan: Plan
     path: Path
+    folder: Path
     side_files: Callable[[], Mapping[str, bytes | Path]]
     stored: Mapping[str, TensorSpec] = field(repr=False)
     layout: str = "hf"
     tokenizer: Tokenizer | None = None
-    embed_settings: EmbedSettings = field(default_factory=EmbedSettings)
+    notes: tuple[str, ...] = ()
 
     @property
     def report(self) -> LoadReport:
         """What the plan found."""
         return self.plan.report
+
+    @property
+    def embed_settings(self) -> EmbedSettings:
+        """How the files say that hidden states become an embedding; raises as `read_settings` does."""
+        return read_settings(self.folder)
 
     @property
     def task(self) -> str:
@@ -51,7 +58,7 @@ class LoadedModel:
             raise UsageError(
                 "this checkpoint has no tokenizer",
                 expected="a tokenizer.json beside the weights",
-                hint="give token ids, or add the file",
+                hint="add the file; generate_ids (weightloom.runtime.generation) takes and gives ids",
                 file=self.path,
             )
         return self.tokenizer

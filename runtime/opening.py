@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from weightloom.engine.checkpoint import Checkpoint
 from weightloom.engine.errors import ConfigError
+from weightloom.engine.os_errors import storage_error
 from weightloom.runtime.config import Config, find_config
 
 if TYPE_CHECKING:
@@ -69,9 +70,16 @@ def open_path(path: str | Path) -> Opened:
 def is_gguf(path: Path) -> bool:
     """Say whether a path is a GGUF file, or a directory with such files and no safetensors."""
     if path.is_dir():
-        suffixes = {entry.suffix for entry in path.iterdir()}
+        suffixes = _suffixes(path)
         return ".gguf" in suffixes and ".safetensors" not in suffixes
     return path.suffix == ".gguf"
+
+
+def _suffixes(folder: Path) -> set[str]:
+    try:
+        return {entry.suffix for entry in folder.iterdir()}
+    except OSError as error:
+        raise storage_error("list", folder, error) from error
 
 
 def _open_safetensors(path: Path) -> Opened:
@@ -87,7 +95,8 @@ def _open_safetensors(path: Path) -> Opened:
     def beside() -> dict[str, bytes | Path]:
         from weightloom.runtime.side_files import side_files
 
-        found: dict[str, bytes | Path] = dict(side_files(folder).taken) if path.is_dir() else {}
+        mine = path.is_dir() or config is not None
+        found: dict[str, bytes | Path] = dict(side_files(folder).taken) if mine else {}
         if config is not None:
             found.setdefault("config.json", config.raw)
         return found

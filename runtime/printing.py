@@ -43,16 +43,26 @@ def _json(outcome: Outcome) -> str:
     return json.dumps({"schema": SCHEMA, **outcome.data}, indent=2)
 
 
+def put(piece: str) -> bool:
+    """Write a piece of an answer at once; False where the reader went away."""
+    return sys.stdout is None or _write(sys.stdout, piece)
+
+
 def _print(stream: TextIO | None, text: str) -> None:
-    if stream is None or not text:
-        return
+    if stream is not None and text:
+        _write(stream, text + "\n")
+
+
+def _write(stream: TextIO, text: str) -> bool:
     encoding = stream.encoding or "utf-8"
     safe = visible(text).encode(encoding, "backslashreplace").decode(encoding)
     try:
-        stream.write(safe + "\n")
+        stream.write(safe)
         stream.flush()
     except BrokenPipeError:
         _give_up(stream)  # the reader went away, as in `| head`
+        return False
+    return True
 
 
 def _give_up(stream: TextIO) -> None:

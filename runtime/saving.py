@@ -10,6 +10,8 @@ from weightloom.engine.errors import UsageError
 from weightloom.engine.fresh import save_plan
 from weightloom.plugins.binding import parameters
 from weightloom.rules import registry
+from weightloom.runtime.choice import DEFAULT_LAYOUT
+from weightloom.runtime.opening import GGUF
 from weightloom.runtime.rule_choice import model_rules
 from weightloom.runtime.widening import widened
 
@@ -29,7 +31,7 @@ def save(
 ) -> list[Path]:
     """Write a model (see `LoadedModel.save`)."""
     plan = m.plan
-    if layout == ORIGINAL and m.layout == "gguf":
+    if layout == ORIGINAL and m.layout == GGUF:
         raise UsageError(
             "GGUF files are read and not written",
             expected="the name of a layout, such as hf",
@@ -54,6 +56,8 @@ def _check_layout(m: LoadedModel, layout: str) -> None:
     known = {
         name for kind in m.architecture.model_types if kind in registry.identifiers() for name in registry.layouts(kind)
     }
+    # A plugin may bring rules of its own alone: they are how its checkpoints are published.
+    known = (known | {DEFAULT_LAYOUT}) - {GGUF}
     if layout not in known:
         raise UsageError(
             f"{m.architecture.name} has no layout {layout!r}",

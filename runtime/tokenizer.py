@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import tokenizers
-from tokenizers.decoders import DecodeStream
 
 from weightloom.engine.errors import ConfigError, UsageError
 from weightloom.runtime.chat_template import ChatTemplate, find_template
 from weightloom.runtime.json_file import read_json_object
+from weightloom.runtime.streaming import stream_text
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,13 @@ class Tokenizer:
     special: Mapping[str, str] = field(default_factory=dict)
 
     def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
-        """Give the ids of a text."""
-        return list(self.backend.encode(text, add_special_tokens=add_special_tokens).ids)
+        """Give the ids of a text; raises UsageError for one with half characters (lone surrogates)."""
+        try:
+            return list(self.backend.encode(text, add_special_tokens=add_special_tokens).ids)
+        except (TypeError, UnicodeEncodeError) as error:
+            raise UsageError(
+                f"the text {text[:40]!a} has no tokens: {error}", expected="Unicode text", field="text"
+            ) from error
 
     def encode_batch(self, texts: Sequence[str], max_length: int | None = None) -> list[list[int]]:
         """Give the ids of several texts, each cut to `max_length` with its closing special token kept."""
@@ -37,20 +42,9 @@ class Tokenizer:
         """Give the text of ids."""
         return str(self.backend.decode(list(ids), skip_special_tokens=skip_special_tokens))
 
-    def stream(self, ids: Iterator[int]) -> Iterator[str]:
+    def stream(self, ids: Iterable[int]) -> Iterator[str]:
         """Give text as ids come, never a part of a character; what stays incomplete comes at the end."""
-        stream = DecodeStream(skip_special_tokens=True)
-        seen: list[int] = []
-        given = ""
-        for number in ids:
-            seen.append(number)
-            piece = stream.step(self.backend, number)
-            if piece:
-                given += piece
-                yield piece
-        rest = self.decode(seen)
-        if rest.startswith(given) and len(rest) > len(given):
-            yield rest[len(given) :]
+        return stream_text(ids, self.decode)
 
     def apply_chat_template(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> str:
         """Render messages to a prompt; raises UsageError for a model without a template."""

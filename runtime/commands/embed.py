@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from weightloom.runtime.command import Command
-from weightloom.runtime.commands.generate import add_running, load_model
+from weightloom.runtime.commands.generate import add_running, complaint, load_model
 from weightloom.runtime.outcome import FINE, Outcome
 
 _POOLINGS = ("mean", "cls", "max", "last")
@@ -24,12 +24,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Embed; the text answer is the table of cosines, the JSON answer has the vectors too."""
+    texts = [*args.texts, *(_lines(Path(args.file)) if args.file else ())]
+    m = load_model(args)
+
     import mlx.core as mx
 
     from weightloom.runtime.embedding import embed
 
-    texts = [*args.texts, *(_lines(args.file) if args.file else ())]
-    m = load_model(args)
     vectors = embed(m, texts, pooling=args.pooling)
     unit = vectors / mx.maximum(mx.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
     cosines: list[list[float]] = (unit @ unit.T).tolist()  # type: ignore[assignment]
@@ -40,8 +41,10 @@ def run(args: argparse.Namespace) -> Outcome:
         "dimensions": vectors.shape[-1],
         "embeddings": vectors.tolist(),
         "cosines": cosines,
+        "notes": m.notes,
     }
-    return Outcome(FINE, data, "\n".join(_table(texts, cosines)), f"\n{vectors.shape[-1]} dimensions")
+    remarks = f"\n{vectors.shape[-1]} dimensions"
+    return Outcome(FINE, data, "\n".join(_table(texts, cosines)), remarks, complaint(m))
 
 
 def _table(texts: Sequence[str], cosines: Sequence[Sequence[float]]) -> Iterator[str]:
@@ -50,13 +53,16 @@ def _table(texts: Sequence[str], cosines: Sequence[Sequence[float]]) -> Iterator
         yield f"{shown:<48}  " + "  ".join(f"{value:6.3f}" for value in row)
 
 
-def _lines(path: str) -> list[str]:
+def _lines(path: Path) -> list[str]:
+    from weightloom.engine.errors import UsageError
     from weightloom.engine.os_errors import storage_error
 
     try:
-        return [line for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+        return [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except OSError as error:
-        raise storage_error("read", Path(path), error) from error
+        raise storage_error("read", path, error) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"is not text: {error}", expected="UTF-8, a text on each line", file=path) from error
 
 
 EMBED = Command("embed", "embed texts with a model", add_arguments, run)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING, Any
 
 from weightloom.runtime.arguments import count
@@ -47,17 +46,25 @@ def load_model(args: argparse.Namespace) -> LoadedModel:
 def run(args: argparse.Namespace) -> Outcome:
     """Generate; the text goes out piece by piece unless JSON is asked for."""
     from weightloom.runtime.generation import generate
+    from weightloom.runtime.printing import put
 
     m = load_model(args)
     prompt: Any = [{"role": "user", "content": args.prompt}] if args.chat else args.prompt
     pieces: list[str] = []
     for piece in generate(m, prompt, args.max_tokens, args.temperature, stream=True, seed=args.seed):
         pieces.append(piece)
-        if not args.json:
-            sys.stdout.write(piece)
-            sys.stdout.flush()
-    data = {"command": "generate", "path": args.path, "prompt": args.prompt, "text": "".join(pieces)}
-    return Outcome(FINE, data, "\n" if not args.json else "")
+        if not args.json and not put(piece):
+            break
+    text = "".join(pieces)
+    data = {"command": "generate", "path": args.path, "prompt": args.prompt, "text": text, "notes": m.notes}
+    if not args.json:
+        put("\n")
+    return Outcome(FINE, data, complaint=complaint(m))
+
+
+def complaint(m: LoadedModel) -> str:
+    """What a model was loaded without, for the error stream."""
+    return "\n".join(f"note: {note}" for note in m.notes)
 
 
 GENERATE = Command("generate", "continue a text with a model", add_arguments, run)

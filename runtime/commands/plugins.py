@@ -32,8 +32,9 @@ def run(args: argparse.Namespace) -> Outcome:
     problems = [*(f"{p.offer.value} ({p.offer.distribution}): {p.why}" for p in manager.problems), *sorted({*clashes})]
     rows = [{"distribution": d, "plugin": v, "model_types": types} for (d, v), types in sorted(served.items())]
     text = "\n".join(f"{row['distribution']}  {row['plugin']}  {', '.join(row['model_types'])}" for row in rows)
-    data = {"command": "plugins", "plugins": rows, "problems": problems}
-    return Outcome(AT_FAULT if problems else FINE, data, text, complaint="\n".join(problems))
+    data = {"command": "plugins", "plugins": rows, "problems": problems, "notes": manager.notes}
+    complaint = "\n".join([*problems, *(f"note: {note}" for note in manager.notes)])
+    return Outcome(AT_FAULT if problems else FINE, data, text, complaint=complaint)
 
 
 PLUGINS = Command("plugins", "list the plugins that are installed, and what is wrong with any", add_arguments, run)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from weightloom.runtime.arguments import add_reading
 from weightloom.runtime.command import Command
+from weightloom.runtime.opening import GGUF
 from weightloom.runtime.outcome import AT_FAULT, FINE, Outcome
 from weightloom.runtime.text import plural, size
 
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Verify; exit code 1 when anything differs."""
+    from weightloom.engine.errors import UsageError
     from weightloom.runtime.extras import need_mlx
     from weightloom.runtime.progress import progress_bar
     from weightloom.runtime.reading import planned, wish_of
@@ -36,6 +38,13 @@ def run(args: argparse.Namespace) -> Outcome:
 
     with planned(args.path, wish_of(args)) as found:
         found.plan.check()
+        if found.choice.layout == GGUF:
+            raise UsageError(
+                "GGUF files are read and not written",
+                expected="safetensors files",
+                hint="convert with --layout hf, then verify what was written",
+                file=args.path,
+            )
         need_mlx()
         workdir = Path(args.workdir or tempfile.gettempdir())
         need_space(workdir, sum(shard.source.size for shard in found.checkpoint.shards))
