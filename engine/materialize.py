@@ -167,8 +167,10 @@ def _outputs(group: Group, sharding: Sharding | None) -> Iterator[_Wanted]:
 
 def _cut_apart(plan: Plan, sharding: Sharding | None) -> Iterator[_Wanted]:
     """The ends of ties that this rank holds another part of than of the tensor that they share."""
+    if sharding is None or sharding.size == 1:
+        return
     for record in plan.report.tied:
-        if sharding is None or sharding.kind_of(record.parameter) == sharding.kind_of(record.other):
+        if sharding.kind_of(record.parameter) == sharding.kind_of(record.other):
             continue
         group = plan.by_target[record.other]
         if record.parameter in plan.params and group.program.is_structural:
