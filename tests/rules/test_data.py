@@ -49,8 +49,9 @@ def test_no_problem_and_no_identifier_twice() -> None:
 
 @pytest.mark.parametrize("family", [path.stem for path in FILES])
 def test_renames_come_back(family: str) -> None:
+    """Those whose target says where it holds need a whole name: the comparison over all keys has them."""
     for rule in load_rules(family):
-        if isinstance(rule, WeightRenaming):
+        if isinstance(rule, WeightRenaming) and "(?" not in rule.target_patterns[0]:
             name = f"{example(rule.sources[0])}.weight".replace("..", ".")
             after = rule.rewrite(name)
             assert after is not None

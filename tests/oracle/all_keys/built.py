@@ -155,11 +155,16 @@ def _emu3(_: str) -> Any:
 
 
 def _gemma3n(_: str) -> Any:
-    text = _TEXT | {"vocab_size_per_layer_input": 128, "num_hidden_layers": 5, "head_dim": 8, "laurel_rank": 8}
+    text: dict[str, Any] = _TEXT | {
+        "vocab_size_per_layer_input": 128,
+        "num_hidden_layers": 5,
+        "head_dim": 8,
+        "laurel_rank": 8,
+    }
     text |= {"hidden_size_per_layer_input": 8, "num_kv_shared_layers": 0, "activation_sparsity_pattern": None}
-    audio = {"vocab_size": 8, "vocab_offset": 120, "hidden_size": 32, "conf_num_attention_heads": 4}
+    audio: dict[str, Any] = {"vocab_size": 8, "vocab_offset": 120, "hidden_size": 32, "conf_num_attention_heads": 4}
     audio |= {"conf_num_hidden_layers": 2, "sscp_conv_channel_size": [8, 8], "input_feat_size": 16}
-    vision = {"vocab_size": 8, "vocab_offset": 112, "hidden_size": 32, "architecture": "resnet10t"}
+    vision: dict[str, Any] = {"vocab_size": 8, "vocab_offset": 112, "hidden_size": 32, "architecture": "resnet10t"}
     vision |= {"model_args": {"channels": [8, 8, 16, 32], "stem_width": 8}, "do_pooling": False}
     return config_class("gemma3n", "Gemma3nConfig")(
         text_config=text, audio_config=audio, vision_config=vision, audio_token_id=110, image_token_id=111

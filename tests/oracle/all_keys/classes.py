@@ -75,7 +75,7 @@ def _classes_of(model_type: str) -> list[str]:
 def _is_of(module: str, name: str, model_type: str) -> bool:
     from transformers import PreTrainedModel
 
-    found = getattr(importlib.import_module(module), name, None)
+    found: Any = getattr(importlib.import_module(module), name, None)
     is_model = isinstance(found, type) and issubclass(found, PreTrainedModel)
     return is_model and getattr(found.config_class, "model_type", None) == model_type
 

@@ -52,7 +52,7 @@ def mapping() -> dict[str, list[Any]]:
     """The reference implementation's transforms by key, legacy names left out."""
     from transformers import conversion_mapping
 
-    found = dict(conversion_mapping._build_checkpoint_conversion_mapping())
+    found: dict[str, list[Any]] = dict(conversion_mapping._build_checkpoint_conversion_mapping())  # type: ignore[no-untyped-call]
     found.pop("legacy")
     return found
 

@@ -47,7 +47,7 @@ def run(jobs: Sequence[Job], check: Callable[[Job, Path], Outcome], workers: int
     import transformers
 
     torch.set_num_threads(1)
-    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     waiting, running = list(jobs), dict[int, _Child]()
     while waiting or running:
         while waiting and len(running) < workers:
