@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
@@ -26,15 +27,29 @@ _PATIENCE = 5.0
 
 
 def load_arrays(specs: Sequence[TensorSpec], fill: Fill) -> list[mx.array]:
-    """Make MLX arrays of these dtypes and shapes; `fill(i, buffer)` writes the bytes of the i-th."""
-    import mlx.core as mx
+    """Make MLX arrays of these dtypes and shapes; `fill(i, buffer)` writes the bytes of the i-th.
 
+    MLX runs on a thread of its own meanwhile: an interrupt is heard at once, and what is left is not read.
+    """
     if not specs:
         return []
     file = VirtualFile(specs, fill)
+    with ThreadPoolExecutor(1, "weightloom-mlx") as thread:
+        job = thread.submit(_read, file)
+        try:
+            arrays = job.result()
+        except BaseException as error:
+            file.stop(error)
+            raise
+    file.raise_first()
+    return [arrays[str(number)] for number in range(len(specs))]
+
+
+def _read(file: VirtualFile) -> dict[str, mx.array]:
+    import mlx.core as mx
+
     lent = _Lent(file)
     returned: SimpleQueue[object] = SimpleQueue()
-    # No Python code runs when the last thread lets go: an interrupt that is waiting would be raised, and lost, there.
     watch = ref(lent, returned.put)
     try:
         arrays = mx.load(lent, format="safetensors")  # type: ignore[arg-type]
@@ -47,9 +62,8 @@ def load_arrays(specs: Sequence[TensorSpec], fill: Fill) -> list[mx.array]:
         with suppress(Empty):
             returned.get(timeout=_PATIENCE)
         del watch
-    file.raise_first()
     assert isinstance(arrays, dict)
-    return [arrays[str(number)] for number in range(len(specs))]
+    return arrays
 
 
 class _Lent:
@@ -76,6 +90,10 @@ class VirtualFile:
         self._fill = fill
         self._at = 0
         self._error: BaseException | None = None
+
+    def stop(self, error: BaseException) -> None:
+        """Read nothing more; what MLX still asks for stays as it is."""
+        self._error = self._error or error
 
     def raise_first(self) -> None:
         """Raise what went wrong while MLX was reading."""
