@@ -69,7 +69,7 @@ def _twice(names: tuple[str, ...]) -> str | None:
 
 
 def _outputs(group: Group) -> list[tuple[str, TensorSpec]]:
-    return list(zip(group.targets, group.program.out_specs, strict=True))
+    return list(group.made)
 
 
 @dataclass

@@ -71,7 +71,7 @@ def with_dtype(plan: Plan, dtype: str, keep: Callable[[str], bool] = lambda name
     if dtype not in FLOATS:
         raise UsageError(f"dtype {dtype!r}", expected=", ".join(FLOATS), field="dtype")
     groups = tuple(_cast(group, dtype, keep) for group in plan.groups)
-    specs = {name: spec for group in groups for name, spec in zip(group.targets, group.program.out_specs, strict=True)}
+    specs = {name: spec for group in groups for name, spec in group.made}
     params = {name: specs.get(name, spec) for name, spec in plan.params.items()}
     report = replace(plan.report, lossy=tuple(lossy_records(groups)))
     return replace(plan, groups=groups, params=params, report=report, before=plan.before or plan)
@@ -80,7 +80,7 @@ def with_dtype(plan: Plan, dtype: str, keep: Callable[[str], bool] = lambda name
 def _cast(group: Group, dtype: str, keep: Callable[[str], bool]) -> Group:
     steps = [
         Cast(slot, spec.dtype or dtype, dtype)
-        for slot, (name, spec) in enumerate(zip(group.targets, group.program.out_specs, strict=True))
+        for slot, (name, spec) in enumerate(group.made)
         if spec.dtype in FLOATS and spec.dtype != dtype and not keep(name)
     ]
     if not steps:

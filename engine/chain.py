@@ -3,6 +3,9 @@
 A `Chain` lives while one group's program is worked out. Its state is a list of *parts*, one for each pattern
 (a source pattern before the first op, a target pattern after the last), each with one tensor or, for a
 collected star, a list. An op changes the state through the few verbs below and never touches data.
+
+A program may give more than the parts: *remainders*, results that are no parameter and are kept for the way back.
+It may take more than the parts it started from: *fillers*, zeros that no source has. Both come last.
 """
 
 from __future__ import annotations
@@ -12,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weightloom.engine.errors import PlanError
-from weightloom.engine.moves import Cut, Join, Move, Permute, Reshape
-from weightloom.engine.program import Program, ValueStep
+from weightloom.engine.moves import Cut, Join, Permute, Reorder, Reshape
+from weightloom.engine.program import Program, Step, ValueStep, infer_step, widened
 from weightloom.engine.spec import TensorSpec
 
 
@@ -48,7 +51,8 @@ class Chain:
         self.context = context
         self._parts = list(parts)
         self._inputs = tuple(spec for part in parts for spec in part.specs)
-        self._moves: list[Move | ValueStep] = []
+        self._remainders: tuple[TensorSpec, ...] = ()
+        self._moves: list[Step] = []
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -92,6 +96,29 @@ class Chain:
         """Add a step that changes values, on `arity` tensors from `item` on."""
         self._apply(step, part, item, arity)
 
+    def keep(self, part: int, item: int) -> None:
+        """Take a tensor out of a part as a remainder: no parameter, and kept for the way back."""
+        slot, count = self._slot(part, item), len(self._flat())
+        self._reorder((*range(slot), *range(slot + 1, count), slot))
+        specs = self._parts[part].specs
+        self._remainders += (specs[item],)
+        self._parts[part] = Part(self._parts[part].label, specs[:item] + specs[item + 1 :])
+
+    def fill(self, part: int, spec: TensorSpec) -> None:
+        """Put zeros that no source has behind the tensors of a part."""
+        slot, count = self._slot(part, len(self._parts[part].specs)), len(self._flat())
+        self._moves = [widened(step, 0, 1) for step in self._moves]
+        self._inputs += (spec,)
+        self._reorder((*range(slot), count, *range(slot, count)))
+        self._parts[part] = Part(self._parts[part].label, (*self._parts[part].specs, spec))
+
+    def regroup(self, layout: Sequence[tuple[str, Sequence[int]]]) -> None:
+        """Make new parts of the tensors, given by their flat numbers; each tensor goes into one of them."""
+        flat = self._flat()
+        order = tuple(slot for _, slots in layout for slot in slots)
+        self._reorder((*order, *range(len(order), len(flat))))
+        self._parts = [Part(label, tuple(flat[slot] for slot in slots)) for label, slots in layout]
+
     def slot(self, part: int, item: int) -> int:
         """Give the flat number of a tensor."""
         return self._slot(part, item)
@@ -112,9 +139,16 @@ class Chain:
     def _slot(self, part: int, item: int) -> int:
         return sum(len(p.specs) for p in self._parts[:part]) + item
 
-    def _apply(self, move: Move | ValueStep, part: int, item: int, arity: int) -> None:
-        flat = tuple(spec for p in self._parts for spec in p.specs)
-        outputs = move.infer(flat)
+    def _flat(self) -> tuple[TensorSpec, ...]:
+        return (*(spec for part in self._parts for spec in part.specs), *self._remainders)
+
+    def _reorder(self, order: tuple[int, ...]) -> None:
+        if order != tuple(range(len(order))):
+            self._moves.append(Reorder(order))
+
+    def _apply(self, move: Step, part: int, item: int, arity: int) -> None:
+        flat = self._flat()
+        outputs = infer_step(move, flat)
         self._moves.append(move)
         specs = self._parts[part].specs
         grown = len(outputs) - len(flat) + arity

@@ -123,6 +123,11 @@ class Checkpoint:
         """Bytes of all tensors' data."""
         return sum(spec.nbytes for spec in self.tensors.values())
 
+    @property
+    def has_data(self) -> bool:
+        """Say whether there are bytes behind the names: not of one that `from_specs` made."""
+        return not any(isinstance(shard.source, AbsentSource) for shard in self.shards)
+
     def source_of(self, name: str) -> tuple[ByteSource, int]:
         """Give the source of a tensor's bytes and the offset there of its first one. Raises CheckpointError."""
         place = self._places.get(name)

@@ -150,8 +150,8 @@ def _row(sources: tuple[str, ...], targets: tuple[str, ...], groups: list[Group]
         sum(len(group.sources) for group in groups),
         op_names(first),
         str(first.program.in_specs[0]),
-        ", ".join(dict.fromkeys(str(spec) for spec in first.program.out_specs)),
-        sum(spec.nbytes for group in groups for spec in group.program.out_specs),
+        ", ".join(dict.fromkeys(str(spec) for _, spec in first.made)),
+        sum(spec.nbytes for group in groups for _, spec in group.made),
         first.rule.title() if first.rule else None,
     )
 

@@ -7,7 +7,7 @@ for completeness and bound to the shapes at hand (`Group`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -26,16 +26,36 @@ _MOST_GAPS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Source tensors, in slot order, through a program to target tensors; `rule` None means as they are."""
+    """Source tensors, in slot order, through a program to target tensors; `rule` None means as they are.
+
+    The program may take more slots than there are sources (fillers) and give more than there are targets
+    (remainders). Of an inverse, `forward` is the group that it undoes: it says where its fillers come from.
+    """
 
     rule: Rule | None
     sources: tuple[str, ...]
     targets: tuple[str, ...]
     program: Program
+    forward: Group | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def taken(self) -> tuple[tuple[str, TensorSpec], ...]:
+        """The sources with their specs; no fillers."""
+        return tuple(zip(self.sources, self.program.in_specs, strict=False))
+
+    @property
+    def made(self) -> tuple[tuple[str, TensorSpec], ...]:
+        """The targets with their specs; no remainders."""
+        return tuple(zip(self.targets, self.program.out_specs, strict=False))
 
     def inverse(self) -> Group:
-        """Swap sources and targets and invert the program; raises NotInvertible."""
-        return Group(self.rule, self.targets, self.sources, self.program.inverse())
+        """Swap sources and targets and invert the program; raises NotInvertible.
+
+        Of a rule that keeps, a step that has no inverse is answered by the source's own bytes.
+        """
+        keeps = self.rule is not None and self.rule.fidelity == "keeps"
+        program = self.program.keeping_inverse() if keeps else self.program.inverse()
+        return Group(self.rule, self.targets, self.sources, program, self)
 
 
 @dataclass(frozen=True)

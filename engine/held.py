@@ -51,7 +51,7 @@ def as_held(back: Plan, params: Mapping[str, mx.array]) -> Plan:
     """
     groups = (*back.groups, *back.copies)
     # Not from `back.sources`: with an open target the second end of a tie is in no list of parameters.
-    needed = {name: spec for g in groups for name, spec in zip(g.sources, g.program.in_specs, strict=True)}
+    needed = {name: spec for g in groups for name, spec in g.taken}
     _refuse("parameters that are lacking", needed.keys() - set(params))
     _refuse("parameters that the plan has no place for", set(params) - needed.keys() - set(back.sources))
     held = {name: _held(name, spec, params[name]) for name, spec in needed.items()}
@@ -60,7 +60,7 @@ def as_held(back: Plan, params: Mapping[str, mx.array]) -> Plan:
         return back
     kept = tuple(_recast(group, changed) for group in back.groups)
     copies = tuple(_recast(group, changed) for group in back.copies)
-    specs = {n: s for g in (*kept, *copies) for n, s in zip(g.targets, g.program.out_specs, strict=True)}
+    specs = {n: s for g in (*kept, *copies) for n, s in g.made}
     tensors = {
         name: replace(spec, dtype=specs[name].dtype) if name in specs else spec for name, spec in back.params.items()
     }
@@ -115,8 +115,9 @@ def _recast(group: Group, changed: Mapping[str, TensorSpec]) -> Group:
             expected=f"{group.program.in_specs[0]}",
             tensor=group.sources[0],
         )
-    specs = tuple(changed.get(name, spec) for name, spec in zip(group.sources, group.program.in_specs, strict=True))
-    if len({spec.dtype for spec in specs}) > 1:
+    specs = tuple(changed.get(name, spec) for name, spec in group.taken)
+    dtypes = {spec.dtype for spec in specs}
+    if len(dtypes) > 1:
         shown = ", ".join(f"{name} {spec.dtype}" for name, spec in zip(group.sources[:4], specs, strict=False))
         raise PlanError(
             f"parameters of one tensor have different dtypes now: {shown}",
@@ -125,4 +126,5 @@ def _recast(group: Group, changed: Mapping[str, TensorSpec]) -> Group:
             tensor=next(name for name in group.sources if name in changed),
             rule=group.rule.title() if group.rule else None,
         )
-    return replace(group, program=Program(specs, group.program.moves))
+    fillers = (TensorSpec(specs[0].dtype, spec.shape) for spec in group.program.in_specs[len(specs) :])
+    return replace(group, program=Program((*specs, *fillers), group.program.moves))

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 
 from weightloom.engine.errors import NotInvertible
 from weightloom.engine.groups import Group
-from weightloom.engine.program import Program
 from weightloom.engine.report import Lossy
 
 
@@ -20,7 +19,7 @@ def lossy_records(groups: Iterable[Group]) -> Iterator[Lossy]:
         reason = _declared(group)
         if reason is None:
             if id(group.program) not in known:
-                known[id(group.program)] = _no_inverse(group.program)
+                known[id(group.program)] = _no_inverse(group)
             reason = known[id(group.program)]
         if reason is not None:
             title = group.rule.title() if group.rule else "a value step"
@@ -35,9 +34,9 @@ def _declared(group: Group) -> str | None:
     return None
 
 
-def _no_inverse(program: Program) -> str | None:
+def _no_inverse(group: Group) -> str | None:
     try:
-        program.inverse()
+        group.inverse()
     except NotInvertible as error:
         return error.seen
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from weightloom.engine.checkpoint import Checkpoint
 from weightloom.engine.errors import PlanError, UsageError
 from weightloom.engine.gather import gather
 from weightloom.engine.groups import Group
+from weightloom.engine.origin import CheckpointOrigin
 from weightloom.engine.plan import Plan, Progress, need_loadable
 from weightloom.engine.program import Program
 from weightloom.engine.sharding import Sharding
@@ -33,11 +34,11 @@ _BATCH = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """One tensor to make: its name, what it is made of, and the sources by slot."""
+    """One tensor to make: its name, what it is made of, and the group that has the sources."""
 
     name: str
     view: View
-    sources: tuple[str, ...]
+    group: Group
 
 
 def load(
@@ -59,7 +60,7 @@ def load(
         found = run.arrays(moved)
         for group, wanted in zip(computed, inputs, strict=True):
             arrays = tuple(run.arrays(wanted).values())
-            found.update(zip(group.targets, finish(group.program, arrays), strict=True))
+            found.update(zip(group.targets, finish(group.program, arrays), strict=False))
     checkpoint.check_unchanged()
     for record in plan.report.tied:
         if record.parameter in plan.params and record.parameter not in found:
@@ -121,7 +122,7 @@ class _Run:
 
     def read(self, wanted: _Wanted, out: memoryview) -> None:
         """Gather one tensor, in as many row blocks as there are threads when it is large."""
-        view, read = wanted.view, reader(self.checkpoint, wanted.sources)
+        view, read = wanted.view, CheckpointOrigin(self.checkpoint).reader(wanted.group, ())
         rows = view.shape[0] if view.shape else 1
         count = min(self.threads, rows, len(out) // _WORTH_SPLITTING) if self.pool else 1
         if self.pool is None or count < 2:
@@ -151,18 +152,9 @@ def _batches(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
         yield start, len(sizes)
 
 
-def reader(checkpoint: Checkpoint, sources: Sequence[str]) -> Callable[[int, int, memoryview], None]:
-    """Give a reader of a group's source tensors by slot."""
-
-    def read(slot: int, offset: int, buffer: memoryview) -> None:
-        checkpoint.read_into(sources[slot], offset, buffer)
-
-    return read
-
-
 def _outputs(group: Group, sharding: Sharding | None) -> Iterator[_Wanted]:
-    for name, view in zip(group.targets, group.program.views(), strict=True):
-        yield _Wanted(name, view if sharding is None else sharding.cut(name, view), group.sources)
+    for name, view in zip(group.targets, group.program.views(), strict=False):
+        yield _Wanted(name, view if sharding is None else sharding.cut(name, view), group)
 
 
 def _cut_apart(plan: Plan, sharding: Sharding | None) -> Iterator[_Wanted]:
@@ -175,7 +167,7 @@ def _cut_apart(plan: Plan, sharding: Sharding | None) -> Iterator[_Wanted]:
         group = plan.by_target[record.other]
         if record.parameter in plan.params and group.program.is_structural:
             view = group.program.views()[group.targets.index(record.other)]
-            yield _Wanted(record.parameter, sharding.cut(record.parameter, view), group.sources)
+            yield _Wanted(record.parameter, sharding.cut(record.parameter, view), group)
 
 
 def _inputs(group: Group, sharding: Sharding | None) -> list[_Wanted]:
@@ -189,4 +181,4 @@ def _inputs(group: Group, sharding: Sharding | None) -> list[_Wanted]:
         )
     first = group.program.segments()[0]
     start = first if isinstance(first, Program) else Program(group.program.in_specs)
-    return [_Wanted(str(slot), view, group.sources) for slot, view in enumerate(start.views())]
+    return [_Wanted(str(slot), view, group) for slot, view in enumerate(start.views())]

@@ -40,7 +40,7 @@ def memory(plan: Plan, threads: int = 1) -> Memory:
             continue
         seen.add(id(program))
         if program.is_structural:
-            scratch = max(scratch, *(scratch_needed(view) for view in program.views()), 0)
+            scratch = max(scratch, *(scratch_needed(view) for view in program.views()[: len(group.targets)]), 0)
         else:
             values = max(values, 2 * sum(spec.nbytes for spec in (*program.in_specs, *program.out_specs)))
     return Memory(plan.nbytes + values, max(threads, 1) * scratch + tie_check.scratch(plan))

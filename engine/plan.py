@@ -139,7 +139,7 @@ class Plan:
     def nbytes(self) -> int:
         """Bytes of the parameters; a tensor that two of them share counts once."""
         groups = (*self.groups, *self.copies) if self.inverted else self.groups
-        return sum(spec.nbytes for group in groups for spec in group.program.out_specs)
+        return sum(spec.nbytes for group in groups for _, spec in group.made)
 
     @property
     def peak_bytes(self) -> int:

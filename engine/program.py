@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkabl
 
 from weightloom.engine.algebra import Algebra, ViewAlgebra
 from weightloom.engine.errors import NotInvertible, PlanError
+from weightloom.engine.keeping import Restore
 from weightloom.engine.moves import Move, Specs
 from weightloom.engine.view import View
 from weightloom.engine.windows import windows
@@ -68,7 +69,7 @@ class Program:
         """The dtypes and shapes of the results; PlanError if a step does not fit."""
         specs = self.in_specs
         for step in self.moves:
-            specs = _infer(step, specs)
+            specs = infer_step(step, specs)
         return specs
 
     @cached_property
@@ -83,9 +84,22 @@ class Program:
             return False
         return all(_is_source(slot, view) for slot, view in enumerate(self.views()))
 
+    @cached_property
+    def restores(self) -> bool:
+        """Whether a step of it can only be answered by the source's own bytes."""
+        return any(isinstance(step, Restore) for step in self.moves)
+
     def inverse(self) -> Program:
         """Give the program from results back to sources; NotInvertible if a value step has no way back."""
         return Program(self.out_specs, tuple(step.inverse() for step in reversed(self.moves)))
+
+    def keeping_inverse(self) -> Program:
+        """Give the way back for which a value step without an inverse keeps its inputs."""
+        specs, steps = self.in_specs, list[Step]()
+        for step in self.moves:
+            steps.append(_way_back(step, specs))
+            specs = infer_step(step, specs)
+        return Program(specs, tuple(reversed(steps)))
 
     def then(self, other: Program) -> Program:
         """Give the program that runs this one and then `other` on its results."""
@@ -134,7 +148,7 @@ class Program:
             else:
                 for step in cast("Iterable[ValueStep]", steps):
                     yield step
-                    specs = _infer(step, specs)
+                    specs = infer_step(step, specs)
 
 
 def widened(step: Step, before: int, after: int) -> Step:
@@ -144,7 +158,16 @@ def widened(step: Step, before: int, after: int) -> Step:
     return cast("ValueStep", replace(cast("Any", step), at=step.at + before))
 
 
-def _infer(step: Step, specs: Specs) -> Specs:
+def _way_back(step: Step, specs: Specs) -> Step:
+    try:
+        return step.inverse()
+    except NotInvertible:
+        taken = specs[step.at : step.at + step.arity]  # type: ignore[union-attr]
+        return Restore(step.at, step, taken, step.infer(taken))  # type: ignore[union-attr, arg-type]
+
+
+def infer_step(step: Step, specs: Specs) -> Specs:
+    """Give the specs of all slots behind a step; PlanError if it does not fit."""
     if isinstance(step, Move):
         return step.infer(specs)
     stop = step.at + step.arity

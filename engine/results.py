@@ -37,7 +37,7 @@ class Results:
         """Give the bytes of one result, in order, in blocks of some MiB."""
         if group.program.is_structural:
             view = group.program.views()[number]
-            return _gathered(view, self._origin.reader(group.sources, view.slots))
+            return _gathered(view, self._origin.reader(group, view.slots))
         return iter((memory_of(self._computed(group)[number]),))
 
     def _computed(self, group: Group) -> tuple[mx.array, ...]:
@@ -75,6 +75,6 @@ def _compute(group: Group, origin: Origin) -> tuple[mx.array, ...]:
     first = group.program.segments()[0]
     start = first if isinstance(first, Program) else Program(group.program.in_specs)
     views = start.views()
-    read = origin.reader(group.sources, range(len(group.sources)))
+    read = origin.reader(group, range(len(group.program.in_specs)))
     arrays = load_arrays([carried(view.spec) for view in views], lambda i, out: gather(views[i], read, out))
     return finish(group.program, tuple(arrays))

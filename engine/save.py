@@ -13,6 +13,8 @@ from weightloom.engine.held import as_held, with_other_ends
 from weightloom.engine.natural import natural
 from weightloom.engine.origin import BLOCK, CheckpointOrigin, Origin, ParameterOrigin
 from weightloom.engine.plan import Plan, Progress, need_loadable
+from weightloom.engine.remainders import check_fillers, filler_of
+from weightloom.engine.restoring import check_restored, refuse_restoring
 from weightloom.engine.results import Results
 from weightloom.engine.shard_plan import Layout, Output, ShardPlan, plan_shards
 from weightloom.engine.shards import ShardWriter
@@ -52,7 +54,10 @@ def save(
     if plan.checkpoint is not None:
         plan.checkpoint.check_unchanged()
     layout = plan_shards(back, plan.checkpoint, max_shard_bytes)
-    origin = ParameterOrigin(held)
+    groups = (*back.groups, *back.copies)
+    check_fillers(back, held, groups)
+    check_restored(groups, held, plan.checkpoint)
+    origin = ParameterOrigin(held, filler_of(plan.checkpoint))
     return write(layout, origin, directory, overwrite, progress, side_files or {}, files, plan.checkpoint)
 
 
@@ -72,6 +77,7 @@ def convert(
     """
     need_loadable(plan)
     plan.check()
+    refuse_restoring(plan.groups)
     assert plan.checkpoint is not None
     plan.checkpoint.check_unchanged()
     check_ties(plan)

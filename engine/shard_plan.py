@@ -74,7 +74,7 @@ class _Origin:
 
     def output(self, name: str, start: int, nbytes: int) -> Output:
         group = self.back.by_target.get(name)
-        if group is not None:
+        if group is not None and not group.program.restores:
             return Output(name, start, nbytes, group, group.targets.index(name))
         if self.checkpoint is None:
             raise PlanError(f"{name} comes from no parameter", expected="a parameter for each tensor", tensor=name)
