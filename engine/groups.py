@@ -14,6 +14,8 @@ from typing import Any
 
 from weightloom.engine.chain import Chain, OpContext, Part, Target
 from weightloom.engine.converter import WeightConverter
+from weightloom.engine.errors import PlanError, RuleError
+from weightloom.engine.ops.base import ConversionOp
 from weightloom.engine.program import Program
 from weightloom.engine.resolve import Claim
 from weightloom.engine.rule import Rule
@@ -158,9 +160,30 @@ def bind(
     """Lower a converter's ops on these parts; raises PlanError where the ops do not fit them."""
     labelled = tuple(Target(text, spec) for text, spec in zip(rule.target_patterns, targets, strict=True))
     chain = Chain(parts, OpContext(labelled, config))
-    for op in rule.operations:
+    for number, op in enumerate(rule.operations):
+        chain.context = OpContext(_before(rule.operations[number + 1 :], labelled, config), config)
         op.lower(chain)
     return chain.program(), chain.parts
+
+
+def _before(
+    later: Sequence[ConversionOp], targets: tuple[Target, ...], config: Mapping[str, Any]
+) -> tuple[Target, ...]:
+    """What an op should give for the ops after it to give the targets; specs that nothing tells are left out."""
+    known = [target.spec for target in targets if target.spec is not None]
+    if not later or len(known) != len(targets):
+        return targets
+    back = Chain(
+        [Part(each.label, (spec,)) for each, spec in zip(targets, known, strict=True)], OpContext(targets, config)
+    )
+    try:
+        for op in reversed(later):
+            op.inverse().lower(back)
+    except (PlanError, RuleError):
+        return tuple(Target(each.label) for each in targets)
+    if [len(part.specs) for part in back.parts] != [1] * len(targets):
+        return tuple(Target(each.label) for each in targets)
+    return tuple(Target(each.label, part.specs[0]) for each, part in zip(targets, back.parts, strict=True))
 
 
 @lru_cache(maxsize=4096)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import pytest
+
 from weightloom.engine import (
     Checkpoint,
     Chunk,
@@ -18,6 +19,7 @@ from weightloom.engine import (
     Scope,
     Split,
     TensorSpec,
+    Transpose,
     WeightConverter,
     WeightRenaming,
     build_plan,
@@ -171,3 +173,11 @@ def test_a_fresh_group_is_undone_only_where_its_last_name_is_there() -> None:
     rules = [RenameGroup([r"\.norm0", r"\.norm1"], [".norm1", ".norm2"])]
     assert saved(rules, "l.norm1.w", "l.norm2.w") == {"l.norm0.w", "l.norm1.w"}
     assert saved(rules, "l.norm1.w", "l.other.w") == {"l.norm1.w", "l.other.w"}
+
+
+def test_sizes_from_the_parameters_are_those_before_the_ops_that_follow() -> None:
+    rule = WeightConverter("qkv", ["q", "k"], [Split(0), Transpose(0, 1)])
+    params = {"q": TensorSpec("F32", (5, 4)), "k": TensorSpec("F32", (5, 2))}
+    plan = build_plan(checkpoint(["qkv"], TensorSpec("F32", (6, 5))), RuleSet([rule]), params)
+    plan.check()
+    assert plan.params == params
