@@ -1,0 +1,99 @@
+"""Tiny models that run, as published: each architecture's checkpoint, written with NumPy, and a tokenizer of bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers
+
+from tests.cases.fixtures import filled, write
+from tests.plugins.tiny import CONFIGS
+from weightloom.plugins import PluginManager, param_specs
+
+BERT: dict[str, Any] = {
+    "model_type": "bert",
+    "architectures": ["BertModel"],
+    "vocab_size": 260,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 24,
+    "max_position_embeddings": 24,
+    "torch_dtype": "float32",
+}
+NAMES = {
+    "mixtral": ("block_sparse_moe", "w1", "w3", "w2"),
+    "qwen3_moe": ("mlp", "gate_proj", "up_proj", "down_proj"),
+}
+
+
+def config_of(name: str, **changes: Any) -> dict[str, Any]:
+    base = BERT if name == "bert" else {**CONFIGS[name], "vocab_size": 260, "torch_dtype": "float32"}
+    return {**base, **changes}
+
+
+def write_model(folder: Path, name: str, config: Mapping[str, Any] | None = None) -> Path:
+    """Write a tiny checkpoint of a family in its published names, and its config; no tokenizer."""
+    content = config_of(name) if config is None else dict(config)
+    architecture = PluginManager().architecture(name)
+    specs = param_specs(architecture.build(architecture.read_config(content)))
+    shapes = dict(_published(name, {key: spec.shape for key, spec in specs.items()}))
+    folder.mkdir(parents=True, exist_ok=True)
+    write(folder / "model.safetensors", filled(shapes, seed=5))
+    (folder / "config.json").write_text(json.dumps(content))
+    return folder
+
+
+def _published(name: str, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Give the names on disk; experts are tensors of their own there."""
+    mlp, gate, up, down = NAMES.get(name, ("mlp", "", "", ""))
+    for key, shape in shapes.items():
+        layer, found, part = key.partition(".mlp.experts.")
+        for expert in range(shape[0]) if found else ():
+            place = f"{layer}.{mlp}.experts.{expert}"
+            if part == "gate_up_proj":
+                yield from ((f"{place}.{half}.weight", (shape[1] // 2, shape[2])) for half in (gate, up))
+            else:
+                yield f"{place}.{down}.weight", shape[1:]
+        if not found:
+            yield (key.replace(".mlp.gate.", f".{mlp}.gate.") if name == "mixtral" else key), shape
+
+
+def byte_tokenizer() -> tokenizers.Tokenizer:
+    """Every byte is a token of its own: each character beyond ASCII spans several."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    made = tokenizers.Tokenizer(models.BPE(vocab={byte: number for number, byte in enumerate(alphabet)}, merges=[]))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    made.add_special_tokens(["<s>", "</s>"])
+    return made
+
+
+def add_tokenizer(folder: Path, **settings: Any) -> Path:
+    """Put tokenizer.json and tokenizer_config.json beside the weights."""
+    byte_tokenizer().save(str(folder / "tokenizer.json"))
+    content = {"bos_token": "<s>", "eos_token": {"content": "</s>"}, **settings}
+    (folder / "tokenizer_config.json").write_text(json.dumps(content))
+    return folder
+
+
+def runnable(folder: Path, name: str = "llama", **changes: Any) -> Path:
+    """Write a tiny model with a tokenizer."""
+    return add_tokenizer(write_model(folder, name, config_of(name, **changes)))
+
+
+def sentence_files(folder: Path, *, normalize: bool = True, mode: str = "mean_tokens") -> Path:
+    """Put the files of sentence-transformers beside the weights."""
+    steps = [("", "Transformer"), ("1_Pooling", "Pooling"), *([("2_Normalize", "Normalize")] if normalize else [])]
+    listed = [
+        {"idx": i, "path": path, "type": f"sentence_transformers.models.{t}"} for i, (path, t) in enumerate(steps)
+    ]
+    (folder / "modules.json").write_text(json.dumps(listed))
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({f"pooling_mode_{mode}": True}))
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 20, "do_lower_case": False}))
+    return folder
