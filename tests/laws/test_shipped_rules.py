@@ -29,7 +29,8 @@ def names_for(rules: RuleSet) -> st.SearchStrategy[list[str]]:
     found = [st.from_regex(re.compile(source.compiled.pattern), alphabet=LETTERS) for source in sources]
     matched = st.one_of(found) if found else st.nothing()
     layers = st.builds("layers.{}.{}".format, st.integers(0, 99), matched)
-    return st.lists(st.one_of(matched, layers, ANY_NAMES), min_size=1, max_size=8, unique=True)
+    names = st.one_of(matched, layers, ANY_NAMES).filter(lambda name: name != "__metadata__")
+    return st.lists(names, min_size=1, max_size=8, unique=True)
 
 
 def converts_back(rule: Rule) -> bool:
