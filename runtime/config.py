@@ -46,7 +46,9 @@ class Config:
         for field in ("quantization_config", "quantization"):
             found = self.values.get(field)
             if isinstance(found, dict):
-                return str(found.get("quant_method", f"no method named, in {field!r}"))
+                sizes = (found.get("bits"), found.get("group_size"))
+                known = f"{sizes[0]} bits in groups of {sizes[1]}" if all(sizes) else f"no method named, in {field!r}"
+                return str(found.get("quant_method", known))
         return None
 
     def _text(self, field: str) -> str:

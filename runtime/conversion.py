@@ -74,7 +74,9 @@ def convert(source: Path, order: Order, wish: Wish, progress: Progress | None = 
     where reading or writing fails. The target is as it was then.
     """
     with open_path(source) as opened:
-        check_target(opened.folder, order.target, order.overwrite)
+        # Of a GGUF file's directory nothing travels, so that the target may lie in it.
+        if opened.layout != GGUF or order.target.resolve().parent != opened.folder.resolve():
+            check_target(opened.folder, order.target, order.overwrite)
         _check_layout(opened, order)
         beside = _beside(opened, order.target)
         carried = _carried(opened, beside, order.dtype)

@@ -28,6 +28,9 @@ def run(args: argparse.Namespace) -> Outcome:
         rows = [{"model_type": o.model_type, "plugin": o.value, "distribution": o.distribution} for o in offers]
         text = "\n".join(f"{o.model_type:<20}  {o.value}  ({o.distribution})" for o in offers)
         return Outcome(FINE, {"command": "arch", "architectures": rows}, text)
+    from weightloom.runtime.extras import need_mlx
+
+    need_mlx()
     found = manager.architecture(args.model_type)
     return Outcome(FINE, {"command": "arch", "architecture": _json(found)}, "\n".join(_lines(found)))
 

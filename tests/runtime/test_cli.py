@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.cases.fixtures import const
+from tests.runtime.models import runnable, sentence_files
 from tests.runtime.support import T0_CONFIG, Cli, checkpoint
 from weightloom.engine.errors import StorageError
 from weightloom.runtime import cli as cli_module
@@ -39,12 +40,18 @@ def commands(folder: Path) -> list[list[str]]:
     path, rules = str(checkpoint(folder / "t0")), str(rule_file(folder))
     names = folder / "names.txt"
     names.write_text("net.a\nb\n")
+    decoder, encoder = str(runnable(folder / "decoder")), str(sentence_files(runnable(folder / "encoder", "bert")))
     return [
         ["inspect", path],
         ["plan", path],
         ["explain", path, "model.norm.weight"],
         ["verify", path],
         ["convert", path, str(folder / "out")],
+        ["generate", decoder, "-p", "hello", "--max-tokens", "2"],
+        ["embed", encoder, "one", "two"],
+        ["arch"],
+        ["arch", "llama"],
+        ["plugins"],
         ["rules", "lint", rules],
         ["rules", "show", "llama"],
         ["rules", "test", rules, "--names", str(names)],
@@ -81,6 +88,10 @@ def test_every_command_gives_text_and_an_answer_when_quiet(cli: Cli, tmp_path: P
         ["plan", "x", "--limit", "-1"],
         ["plan", "x", "--limit", "many"],
         ["convert", "x", "y", "--dtype", "f8"],
+        ["generate", "x"],
+        ["generate", "x", "-p", "y", "--max-tokens", "-1"],
+        ["embed"],
+        ["embed", "x", "y", "--pooling", "median"],
         ["convert", "x", "y", "--max-shard-size", "big"],
         ["rules"],
         ["rules", "test", "x"],
@@ -118,7 +129,14 @@ def test_no_room_is_3(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_missing_mlx_is_4(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = checkpoint(tmp_path / "t0")
     monkeypatch.setitem(sys.modules, "mlx.core", None)
-    for call in (["verify", path], ["convert", path, tmp_path / "out", "--dtype", "bf16"]):
+    for call in (
+        ["verify", path],
+        ["convert", path, tmp_path / "out", "--dtype", "bf16"],
+        ["generate", path, "-p", "x"],
+        ["embed", path, "x"],
+        ["plugins"],
+        ["arch", "llama"],
+    ):
         ran = cli(*call)
         assert ran.code == 4 and "weightloom[cpu]" in ran.err
     assert not (tmp_path / "out").exists()
