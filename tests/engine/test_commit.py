@@ -5,11 +5,11 @@ import stat
 from pathlib import Path
 
 import pytest
+
+from tests.engine.fault_shim import CountingFiles, beside, snapshot
 from weightloom.engine.commit import replacing_directory
 from weightloom.engine.errors import CheckpointError, StorageError, UsageError, WeightloomError
 from weightloom.engine.files import FILES, Files
-
-from tests.engine.fault_shim import CountingFiles, beside, snapshot
 
 
 def save(target: str | Path, content: bytes = b"new", *, overwrite: bool = True, files: Files = FILES) -> None:

@@ -15,12 +15,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+from tests.engine.fault_shim import CRASHES, EXIT_CODE, EXITS, CountingFiles, Crash, beside, recover, snapshot
 from weightloom.engine.commit import replacing_directory
 from weightloom.engine.errors import StorageError
 from weightloom.engine.files import FILES, Files
 from weightloom.engine.shards import ShardWriter, index_json
-
-from tests.engine.fault_shim import CRASHES, EXIT_CODE, EXITS, CountingFiles, Crash, beside, recover, snapshot
 
 OLD_OURS = [
     "model-00001-of-00002.safetensors",
@@ -79,9 +79,7 @@ def assert_old_or_new(target: Path) -> None:
     assert beside(target) == []
 
 
-def at_every_call(
-    tmp_path: Path, make_files: Callable[[int], CountingFiles]
-) -> Iterator[tuple[Path, CountingFiles]]:
+def at_every_call(tmp_path: Path, make_files: Callable[[int], CountingFiles]) -> Iterator[tuple[Path, CountingFiles]]:
     """Give a fresh old target and files that fail at call k, for k = 1, 2, ... to the last call of a save."""
     k = 0
     while True:

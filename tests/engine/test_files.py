@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests.engine.fault_shim import CountingFiles, snapshot
 from weightloom.engine import exchange, system_calls
 from weightloom.engine.errors import StorageError
 from weightloom.engine.exchange import exchange_paths
 from weightloom.engine.files import FILES, OpenFile
 from weightloom.engine.os_errors import storage_error
 from weightloom.engine.trees import carry_over, copy_file, remove_tree, sync_tree
-
-from tests.engine.fault_shim import CountingFiles, snapshot
 
 
 def test_exchange_swaps_two_directories_in_one_step(tmp_path: Path) -> None:
@@ -35,9 +35,7 @@ def test_exchange_with_something_missing_is_an_error_that_names_it(tmp_path: Pat
 
 
 @pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM])
-def test_exchange_says_when_the_kernel_cannot(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: int
-) -> None:
+def test_exchange_says_when_the_kernel_cannot(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: int) -> None:
     monkeypatch.setattr(exchange, "_swap_call", lambda: lambda first, second: code)
     assert not exchange_paths(tmp_path / "a", tmp_path / "b")
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save
+
+from tests.engine.fault_shim import CountingFiles
 from weightloom.engine.errors import StorageError, UsageError
 from weightloom.engine.shards import ShardError, ShardWriter, index_json, shard_names, split_into_shards
 from weightloom.engine.spec import TensorSpec
-
-from tests.engine.fault_shim import CountingFiles
 
 
 def header_and_data(content: bytes) -> tuple[bytes, bytes]:
@@ -87,9 +87,7 @@ def test_small_pieces_are_gathered_into_few_calls(tmp_path: Path) -> None:
         ([(-1, 2)], "bytes -1 to 1 of 10"),
     ],
 )
-def test_a_shard_that_is_not_covered_once_is_refused(
-    tmp_path: Path, pieces: list[tuple[int, int]], seen: str
-) -> None:
+def test_a_shard_that_is_not_covered_once_is_refused(tmp_path: Path, pieces: list[tuple[int, int]], seen: str) -> None:
     with pytest.raises(ShardError, match=seen) as caught, ShardWriter(tmp_path / "s", b"{}", 10) as shard:
         for start, length in pieces:
             shard.write_at(start, bytes(length))
