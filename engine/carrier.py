@@ -13,9 +13,8 @@ from weightloom.engine.dtypes import DTYPES
 from weightloom.engine.spec import TensorSpec
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
     import mlx.core as mx
+    from typing_extensions import Buffer
 
 _LABELS = {dtype.mlx: dtype.name for dtype in DTYPES.values() if dtype.mlx and dtype.name[:3] != "F8_"}
 
