@@ -38,7 +38,7 @@ def check(job: Job, directory: Path, dtype: str = "float32") -> Outcome:
         return Outcome(str(job), "not built", (_line(error),))
     trial = Trial(job, built, directory, dtype)
     reasons = tuple(reason for step in STEPS for reason in _tried(step, trial))
-    return Outcome(str(job), "differs" if reasons else "ok", reasons, trial.notes)
+    return Outcome(str(job), "differs", reasons) if reasons else Outcome(str(job), "ok", (), trial.notes)
 
 
 @dataclass(frozen=True)

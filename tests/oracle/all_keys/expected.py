@@ -11,7 +11,9 @@ from tests.oracle.all_keys.outcome import Kind
 NEEDS_TIMM = {"gemma3n", "timm_wrapper"}
 
 # job -> why its outcome is not ok
-DIFFERS: dict[str, str] = {}
+DIFFERS: dict[str, str] = {
+    "ernie4_5_vl_moe": "its text and vision experts are of different sizes, which StackAcross does not take yet",
+}
 
 
 def expected(job: Job) -> Kind:
