@@ -93,6 +93,8 @@ def choose(config: Config | None, wish: Wish, place: str) -> Choice:
 def find_choice(config: Config | None, wish: Wish) -> Choice | None:
     """Decide by what the user says, else the class in the config, else its model type; None where nothing does.
 
+    A model type that no rule file knows may be a plugin's, which is looked for without importing it.
+
     Raises UsageError for a layout that is not there, CheckpointError for a config whose names are no names.
     """
     from weightloom.rules import registry
@@ -106,9 +108,19 @@ def find_choice(config: Config | None, wish: Wish) -> Choice | None:
             if layout not in known and wish.rules is None:
                 raise _no_layout(layout, identifier, known)
             return Choice(identifier, name, layout, known, config, wish)
+    if config is not None and config.model_type is not None and _is_offered(config.model_type, wish):
+        name = Name(config.model_type, "model_type", str(config.path))
+        return Choice(config.model_type, name, wish.layout or DEFAULT_LAYOUT, (DEFAULT_LAYOUT,), config, wish)
     if wish.rules is not None:
         return Choice(None, names[0] if names else None, wish.layout or DEFAULT_LAYOUT, (), config, wish)
     return None
+
+
+def _is_offered(model_type: str, wish: Wish) -> bool:
+    """Say whether a plugin offers a model type that no rule file knows: the rules are the plugin's own then."""
+    from weightloom.plugins.manager import PluginManager
+
+    return wish.model_type is None and model_type in PluginManager().model_types()
 
 
 def undecided(config: Config | None, wish: Wish, place: str) -> CheckpointError:

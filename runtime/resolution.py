@@ -22,7 +22,18 @@ def resolved_rules(choice: Choice, layout: str) -> RuleSet:
     )
     base = registry.base_model_prefix(choice.identifier) if choice.identifier else own.base_model_prefix
     found = scoped_rules(nodes(choice), LayoutLookup(layout), base)
-    return RuleSet((*own.replace_all(scope=_OUTERMOST), *found), base)
+    return RuleSet((*own.replace_all(scope=_OUTERMOST), *found, *_plugins_own(choice)), base)
+
+
+def _plugins_own(choice: Choice) -> RuleSet:
+    """Give the rules of the architecture where no rule file knows it; where one does, they lead on from the file's."""
+    if choice.identifier is None or choice.identifier in registry.identifiers():
+        return RuleSet()
+    from weightloom.plugins.manager import PluginManager
+    from weightloom.runtime.extras import need_mlx
+
+    need_mlx()
+    return PluginManager().architecture(choice.identifier).rules
 
 
 def user_rules(file: str, layout: str | None, or_usual: bool = False) -> RuleSet:

@@ -1,0 +1,27 @@
+"""arch: what is installed, and one architecture in full."""
+
+from tests.runtime.support import Cli
+
+OURS = ["bert", "llama", "mistral", "mixtral", "qwen3_moe"]
+
+
+def test_all_are_listed_with_where_they_come_from(cli: Cli) -> None:
+    rows = cli("arch", "--json").data["architectures"]
+    assert [row["model_type"] for row in rows if row["distribution"] == "weightloom"] == OURS
+    assert all(row["plugin"].startswith("weightloom.plugins.") for row in rows)
+    assert "llama                 weightloom.plugins.llama:PLUGIN  (weightloom)" in cli("arch").out.splitlines()
+
+
+def test_one_is_described(cli: Cli) -> None:
+    found = cli("arch", "bert", "--json").data["architecture"]
+    assert (found["name"], found["source"], found["task"]) == ("bert", "weightloom", "embed")
+    assert "BertModel" in found["class_names"] and "not supported" in found["adapters"]
+    assert cli("arch", "llama", "--json").data["architecture"]["adapters"] == ["lora", "dora"]
+    assert "task         embed" in cli("arch", "bert").out
+
+
+def test_an_unknown_one_names_the_nearest_and_what_to_install(cli: Cli) -> None:
+    ran = cli("arch", "lama")
+    assert ran.code == 1
+    assert "no installed plugin serves model type 'lama'" in ran.err and "did you mean llama" in ran.err
+    assert "install a package that offers it" in ran.err

@@ -1,0 +1,86 @@
+"""C84: a model of an installed one-file plugin goes through every command, with nothing of ours edited."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from tests.cases.fixtures import write
+from tests.plugins.installed import install, install_example
+from tests.runtime.models import config_of, runnable
+from tests.runtime.support import Cli
+from weightloom.engine.errors import PluginError
+from weightloom.runtime import load
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    (tmp_path / "site").mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    install_example(tmp_path / "site")
+    yield tmp_path / "site"
+    sys.modules.pop("my_llama", None)
+
+
+@pytest.fixture
+def path(tmp_path: Path, site: Path) -> Path:
+    """A checkpoint as the example publishes it: blocks for layers."""
+    tied = {"tie_word_embeddings": True}
+    folder = runnable(tmp_path / "model", **tied)
+    stored = mx.load(str(folder / "model.safetensors"))
+    names = {name: name.replace("model.layers.", "net.blocks.").replace("model.", "net.") for name in stored}
+    write(folder / "model.safetensors", {names[name]: np.array(array) for name, array in stored.items()})
+    config = config_of("llama", model_type="my_llama", logit_scale=2.0, **tied)
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def test_it_loads_runs_and_is_written_back(path: Path, tmp_path: Path) -> None:
+    m = load(path)
+    plain = load(runnable(tmp_path / "plain", tie_word_embeddings=True))
+    tokens = mx.array([[1, 2, 3]])
+    assert mx.allclose(m.model(tokens), plain.model(tokens) * 2, atol=1e-5).item()
+    for layout in ("original", "hf"):
+        m.save(tmp_path / layout, layout=layout)
+        found = (tmp_path / layout / "model.safetensors").read_bytes()
+        assert layout == "hf" or found == (path / "model.safetensors").read_bytes()
+    assert mx.array_equal(load(tmp_path / "hf").model(tokens), m.model(tokens)).item()
+
+
+def test_every_command_takes_it(cli: Cli, path: Path, tmp_path: Path) -> None:
+    for call in (
+        ["inspect", path, "--estimate-memory"],
+        ["plan", path],
+        ["explain", path, "net.norm.weight"],
+        ["verify", path],
+        ["convert", path, tmp_path / "out", "--layout", "hf"],
+        ["generate", path, "-p", "x", "--max-tokens", 2],
+        ["arch", "my_llama"],
+        ["plugins"],
+    ):
+        ran = cli(*call)
+        assert ran.code == 0, ran
+    assert "the parameters of my_llama (weightloom-my-llama)" in cli("plan", path).out
+    stored = mx.load(str(tmp_path / "out" / "model.safetensors"))
+    assert "net.blocks.2.mlp.up_proj.weight" in stored
+
+
+def test_two_plugins_for_it_are_named_and_one_is_chosen(cli: Cli, path: Path, site: Path) -> None:
+    text = (site / "my_llama.py").read_text()
+    install(site, "rival", {"my_llama": "rival_llama:PLUGIN"}, {"rival_llama": text})
+    with pytest.raises(PluginError, match=r"(?s)rival:my_llama.*--architecture"):
+        load(path)
+    assert load(path, architecture="rival:my_llama").architecture.source == "rival"
+    ran = cli("generate", path, "-p", "x", "--max-tokens", 1)
+    assert ran.code == 1 and "weightloom-my-llama:my_llama" in ran.err and "rival:my_llama" in ran.err
+    chosen = cli("generate", path, "-p", "x", "--max-tokens", 1, "--architecture", "rival")
+    assert chosen.code == 0
+    listed = cli("plugins")
+    assert listed.code == 1 and "offered by 2 plugins" in listed.err
+    sys.modules.pop("rival_llama", None)
