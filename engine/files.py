@@ -121,9 +121,7 @@ class Files:
 
     def copy_attributes(self, source: Path, target: Path) -> None:
         """Copy permission bits, times and extended attributes."""
-        self._do(
-            "set the attributes of", target, lambda: shutil.copystat(source, target, follow_symlinks=False)
-        )
+        self._do("set the attributes of", target, lambda: shutil.copystat(source, target, follow_symlinks=False))
 
     def rename(self, source: Path, target: Path) -> None:
         """Move a path within its file system; a file or an empty directory at `target` is replaced."""

@@ -37,9 +37,7 @@ class Place:
 
     def is_temporary(self, name: str) -> bool:
         """Say whether a name in `folder` is that of a run's temporary directory for this target."""
-        return (
-            re.fullmatch(rf"\.{re.escape(self.target.name)}\.weightloom-\d+-[0-9a-f]{{8}}", name) is not None
-        )
+        return re.fullmatch(rf"\.{re.escape(self.target.name)}\.weightloom-\d+-[0-9a-f]{{8}}", name) is not None
 
     def _beside(self, suffix: str) -> Path:
         return self.folder / f".{self.target.name}.weightloom-{suffix}"
@@ -50,9 +48,7 @@ def place_of(target: str | Path) -> Place:
     try:
         resolved = Path(os.path.realpath(target))
     except ValueError as error:
-        raise UsageError(
-            f"not a path: {str(target)!r}", hint="name a directory", file=repr(target)
-        ) from error
+        raise UsageError(f"not a path: {str(target)!r}", hint="name a directory", file=repr(target)) from error
     mark = f"{os.getpid()}-{secrets.token_hex(4)}"
     return Place(resolved, resolved.parent / f".{resolved.name}.weightloom-{mark}")
 
