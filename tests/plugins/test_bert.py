@@ -1,0 +1,84 @@
+"""BERT: configs, the pooler, padding, heads; the numbers are compared with the reference in tests/oracle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from tests.cases.fixtures import filled, write
+from tests.runtime.models import BERT, config_of, write_model
+from weightloom.engine.errors import ConfigError
+from weightloom.plugins.bert import Model, adapt, read_config
+from weightloom.runtime import load
+
+TOKENS = mx.array([[1, 2, 3, 4], [5, 6, 7, 8]])
+
+
+def model(**changes: Any) -> Model:
+    mx.random.seed(3)
+    return Model(read_config({**BERT, **changes}))
+
+
+def test_padding_changes_nothing_for_the_tokens_that_count() -> None:
+    built = model()
+    alone = built(TOKENS[:, :3])
+    mask = mx.array([[1, 1, 1, 0], [1, 1, 1, 0]])
+    for last in (0, 77):
+        padded = built(mx.concatenate([TOKENS[:, :3], mx.full((2, 1), last, dtype=mx.int32)], axis=1), mask)
+        assert mx.abs(padded[:, :3] - alone).max().item() < 1e-6
+    assert mx.abs(built(TOKENS)[:, :3] - alone).max().item() > 1e-4
+    assert mx.abs(built(TOKENS, mx.ones((2, 4), dtype=mx.int32)) - built(TOKENS)).max().item() < 1e-6
+
+
+def test_rows_do_not_see_each_other_and_segments_count() -> None:
+    built = model()
+    assert mx.abs(built(TOKENS)[1:] - built(TOKENS[1:])).max().item() < 1e-6
+    second = mx.ones_like(TOKENS)
+    assert mx.abs(built(TOKENS, None, second) - built(TOKENS)).max().item() > 1e-4
+
+
+@pytest.mark.parametrize("dtype", [mx.float16, mx.bfloat16])
+def test_masks_work_in_half_precision(dtype: mx.Dtype) -> None:
+    built = model()
+    built.set_dtype(dtype)
+    found = built(TOKENS, mx.array([[1, 1, 0, 0], [1, 1, 1, 1]]))
+    assert found.dtype == dtype and mx.isfinite(found).all().item()
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"num_attention_heads": 3}, "num_attention_heads"),
+        ({"num_attention_heads": 0}, "num_attention_heads"),
+        ({"hidden_act": "swish7"}, "hidden_act"),
+        ({"position_embedding_type": "relative_key"}, "position_embedding_type"),
+        ({"vocab_size": None}, "vocab_size"),
+    ],
+)
+def test_a_config_that_it_cannot_run_is_refused(change: dict[str, object], field: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        read_config({**BERT, **change})
+    assert raised.value.field == field
+
+
+def test_the_pooler_follows_the_names() -> None:
+    config = read_config(BERT)
+    assert adapt(config, ["pooler.dense.weight"]).has_pooler
+    assert not adapt(config, ["embeddings.LayerNorm.weight"]).has_pooler
+    assert read_config({**BERT, "has_pooler": False}).has_pooler  # the files decide, not a field of this name
+
+
+def test_a_head_models_checkpoint_loads_its_head_kept_for_saving(tmp_path: Path) -> None:
+    source = write_model(tmp_path / "a", "bert", config_of("bert", architectures=["BertForSequenceClassification"]))
+    stored = {f"bert.{k}": np.array(v) for k, v in mx.load(str(source / "model.safetensors")).items()}
+    write(source / "model.safetensors", {**stored, **filled({"classifier.weight": (2, 16), "classifier.bias": (2,)})})
+    m = load(source)
+    assert {record.name for record in m.report.dropped} == {"classifier.weight", "classifier.bias"}
+    m.save(tmp_path / "b")
+    assert (tmp_path / "b" / "model.safetensors").read_bytes() == (source / "model.safetensors").read_bytes()
+    plain = write_model(tmp_path / "c", "bert")
+    assert mx.array_equal(load(plain).model(TOKENS), m.model(TOKENS)).item()
