@@ -26,13 +26,27 @@ if TYPE_CHECKING:
     from weightloom.engine.index_map import IndexMap as IndexMap
     from weightloom.engine.ops import Chunk as Chunk
     from weightloom.engine.ops import Concatenate as Concatenate
+    from weightloom.engine.ops import Conv3dToLinear as Conv3dToLinear
     from weightloom.engine.ops import ConversionOp as ConversionOp
+    from weightloom.engine.ops import DequantizeExperts as DequantizeExperts
+    from weightloom.engine.ops import Flatten as Flatten
     from weightloom.engine.ops import Interleave as Interleave
+    from weightloom.engine.ops import LinearToConv3d as LinearToConv3d
     from weightloom.engine.ops import MergeModulelist as MergeModulelist
+    from weightloom.engine.ops import Pad as Pad
+    from weightloom.engine.ops import Permute as Permute
     from weightloom.engine.ops import PermuteForRope as PermuteForRope
+    from weightloom.engine.ops import Rearrange as Rearrange
+    from weightloom.engine.ops import Reshape as Reshape
     from weightloom.engine.ops import Split as Split
     from weightloom.engine.ops import SplitModulelist as SplitModulelist
+    from weightloom.engine.ops import Squeeze as Squeeze
+    from weightloom.engine.ops import StackAcross as StackAcross
     from weightloom.engine.ops import Transpose as Transpose
+    from weightloom.engine.ops import Unflatten as Unflatten
+    from weightloom.engine.ops import Unpad as Unpad
+    from weightloom.engine.ops import Unsqueeze as Unsqueeze
+    from weightloom.engine.ops import UnstackAcross as UnstackAcross
     from weightloom.engine.plan import Plan as Plan
     from weightloom.engine.prefix import PrefixChange as PrefixChange
     from weightloom.engine.rename_group import RenameGroup as RenameGroup
@@ -68,13 +82,27 @@ _HOME = {
     "ops": (
         "Chunk",
         "Concatenate",
+        "Conv3dToLinear",
         "ConversionOp",
+        "DequantizeExperts",
+        "Flatten",
         "Interleave",
+        "LinearToConv3d",
         "MergeModulelist",
+        "Pad",
+        "Permute",
         "PermuteForRope",
+        "Rearrange",
+        "Reshape",
         "Split",
         "SplitModulelist",
+        "Squeeze",
+        "StackAcross",
         "Transpose",
+        "Unflatten",
+        "Unpad",
+        "Unsqueeze",
+        "UnstackAcross",
     ),
     "plan": ("Plan",),
     "prefix": ("PrefixChange",),

@@ -47,8 +47,9 @@ def _prefixes(report: LoadReport, tensors: int) -> Iterator[str]:
         for new in news
         if old != new
     ]
-    count, old, new = max(ranked, key=lambda item: (item[0], -len(item[1]) - len(item[2])))
-    if 2 * count >= len(unexpected):
+    none = (0, "", "")
+    count, old, new = max(ranked, key=lambda item: (item[0], -len(item[1]) - len(item[2])), default=none)
+    if old != new and 2 * count >= len(unexpected):
         change = f"prefix {old or '(none)'} -> {new or '(none)'}"
         matched = tensors - len(unexpected) + count
         yield f"{change} would match {matched} of {tensors} names"

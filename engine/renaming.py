@@ -78,7 +78,8 @@ class Renaming(Rule):
     def _restored(self) -> Self:
         """Give back the rule that this one is the inverse of, with what was changed since."""
         assert isinstance(self.origin, type(self))
-        shared = {f.name: getattr(self, f.name) for f in dataclasses.fields(Rule)}
+        # What may be lacking is said of sources, which are the origin's own.
+        shared = {f.name: getattr(self, f.name) for f in dataclasses.fields(Rule) if f.name != "optional"}
         return self.origin.replace(**{**shared, "origin": None})
 
     def _refuse_inverse(self, reason: str) -> NotInvertible:

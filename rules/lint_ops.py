@@ -24,7 +24,9 @@ _DIMS = (1, 2, 3, 4)
 
 
 def ops_complaint(rule: WeightConverter) -> str | None:
-    """Say why the ops can never be lowered; None where some shapes let them through."""
+    """Say why the ops can never be lowered; None where some shapes let them through, or shapes must be real ones."""
+    if any(op.needs_real_shapes for op in rule.operations):
+        return None
     trial = rule.replace(operations=tuple(map(_without_shapes, rule.operations)))
     config = _config(trial.operations)
     reasons: list[str] = []

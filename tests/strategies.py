@@ -24,14 +24,28 @@ from weightloom.engine.moves import Cut, Join, Move, Permute, Reorder, Reshape
 from weightloom.engine.ops import (
     Chunk,
     Concatenate,
+    Conv3dToLinear,
     ConversionOp,
+    DequantizeExperts,
+    Flatten,
     Interleave,
+    LinearToConv3d,
     MergeModulelist,
+    Pad,
     PermuteForRope,
+    Rearrange,
     Split,
     SplitModulelist,
+    Squeeze,
+    StackAcross,
     Transpose,
+    Unflatten,
+    Unpad,
+    Unsqueeze,
+    UnstackAcross,
 )
+from weightloom.engine.ops import Permute as OpPermute
+from weightloom.engine.ops import Reshape as OpReshape
 from weightloom.engine.prefix import PrefixChange
 from weightloom.engine.program import Program
 from weightloom.engine.rename_group import RenameGroup
@@ -180,11 +194,15 @@ OP_CONFIG: Mapping[str, Any] = {f"n{n}": n for n in range(257)} | {"num_attentio
 
 @dataclass(frozen=True)
 class Applied:
-    """An op, and the function that NumPy has for it. `spreads`: each result is a target of its own."""
+    """An op, and the function that NumPy has for it. `spreads`: each result is a target of its own.
+
+    `leaves` gives what is no parameter.
+    """
 
     op: ConversionOp
     run: Callable[[Parts], Parts]
     spreads: bool = False
+    leaves: Callable[[Parts], list[Array]] = lambda parts: []
 
 
 @dataclass(frozen=True)
@@ -216,6 +234,20 @@ class OpCase:
         for step in self.steps:
             parts = step.run(parts)
         return parts
+
+    def left(self, parts: Parts) -> list[Array]:
+        """What NumPy leaves over, in the order of the ops."""
+        found: list[Array] = []
+        for step in self.steps:
+            found += step.leaves(parts)
+            parts = step.run(parts)
+        return found
+
+    def slots(self, seed: int = 0) -> tuple[Array, ...]:
+        """What the program takes: the arrays, and zeros where it fills up."""
+        arrays = flat(self.arrays(seed))
+        fillers = self.program().in_specs[len(arrays) :]
+        return (*arrays, *(np.zeros(spec.shape, arrays[0].dtype) for spec in fillers))
 
     @property
     def made(self) -> tuple[tuple[TensorSpec, ...], ...]:
@@ -422,6 +454,231 @@ def _ropes(stage: Stage) -> Drawn:
     return step()
 
 
+def _alike(stage: Stage) -> Shape | None:
+    """The shape of all tensors, if they have one."""
+    shapes = {shape for part in stage for shape in part}
+    return next(iter(shapes)) if len(shapes) == 1 else None
+
+
+def _either_spelling(draw: st.DrawFn, sizes: Shape) -> tuple[int | str, ...]:
+    return tuple(draw(st.sampled_from((size, f"n{size}"))) if size < 257 else size for size in sizes)
+
+
+def _one_open(draw: st.DrawFn, sizes: Shape) -> tuple[int | str, ...]:
+    """The same sizes, one perhaps left to be worked out."""
+    spelt = _either_spelling(draw, sizes)
+    at = draw(st.integers(0, len(sizes))) if prod(sizes) else len(sizes)
+    return (*spelt[:at], -1, *spelt[at + 1 :]) if at < len(sizes) else spelt
+
+
+def _reshapes(stage: Stage) -> Drawn:
+    shape = _alike(stage)
+    if not shape:
+        return None
+
+    @st.composite
+    def step(draw: st.DrawFn) -> Applied:
+        new = some_shape(Random(draw(st.integers(0, 1 << 16))), prod(shape)) or (1,)
+        op = OpReshape(_one_open(draw, new), _one_open(draw, shape))
+        return Applied(op, each(lambda x: x.reshape(new)))
+
+    return step()
+
+
+def _flattens(stage: Stage) -> Drawn:
+    shape = _alike(stage)
+    if not shape:
+        return None
+
+    @st.composite
+    def step(draw: st.DrawFn) -> Applied:
+        start = draw(st.integers(0, len(shape) - 1))
+        end = draw(st.integers(start, len(shape) - 1))
+        sizes = _one_open(draw, shape[start : end + 1])
+        negative = draw(st.sampled_from(((0, 0), (len(shape), len(shape)), (0, len(shape)))))
+        op = Flatten(start - negative[0], end - negative[1], sizes)
+        new = (*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :])
+        return Applied(op, each(lambda x: x.reshape(new)))
+
+    return step()
+
+
+def _unflattens(stage: Stage) -> Drawn:
+    shape = _alike(stage)
+    if not shape:
+        return None
+
+    @st.composite
+    def step(draw: st.DrawFn) -> Applied:
+        dim = draw(st.integers(0, len(shape) - 1))
+        sizes = some_shape(Random(draw(st.integers(0, 1 << 16))), shape[dim]) or (1,)
+        new = (*shape[:dim], *sizes, *shape[dim + 1 :])
+        negative = draw(st.sampled_from((0, len(new))))
+        op = Unflatten(dim - negative, dim + len(sizes) - 1 - negative, _one_open(draw, sizes))
+        return Applied(op, each(lambda x: x.reshape(new)))
+
+    return step()
+
+
+def _squeezes(stage: Stage) -> Drawn:
+    shapes = [shape for part in stage for shape in part]
+    fitting = [dim for dim in range(min(map(len, shapes))) if all(shape[dim] == 1 for shape in shapes)]
+    if not fitting:
+        return None
+    return st.sampled_from(fitting).map(lambda dim: Applied(Squeeze(dim), each(lambda x: np.squeeze(x, dim))))
+
+
+def _unsqueezes(stage: Stage) -> Drawn:
+    most = min(len(shape) for part in stage for shape in part)
+    if most > 5:
+        return None
+    return st.integers(0, most).map(lambda dim: Applied(Unsqueeze(dim), each(lambda x: np.expand_dims(x, dim))))
+
+
+def _permutes(stage: Stage) -> Drawn:
+    counts = {len(shape) for part in stage for shape in part}
+    if len(counts) > 1 or not min(counts):
+        return None
+    orders = st.permutations(range(min(counts)))
+    return orders.map(lambda axes: Applied(OpPermute(tuple(axes)), each(lambda x: x.transpose(axes))))
+
+
+def _rearranges(stage: Stage) -> Drawn:
+    shapes = [shape for part in stage for shape in part]
+    fitting = [
+        (dim, count)
+        for dim in range(min(map(len, shapes)))
+        for count in (1, 2, 3, 4)
+        if all(shape[dim] % count == 0 for shape in shapes)
+    ]
+    if not fitting:
+        return None
+
+    @st.composite
+    def step(draw: st.DrawFn) -> Applied:
+        dim, count = draw(st.sampled_from(fitting))
+        order = tuple(draw(st.permutations(range(count))))
+
+        def run(x: Array) -> Array:
+            blocks = np.split(x, count, dim)
+            return np.concatenate([blocks[n] for n in order], dim)
+
+        return Applied(Rearrange(dim, order), each(run))
+
+    return step()
+
+
+def _to_linears(stage: Stage) -> Drawn:
+    shape = _alike(stage)
+    if shape is None or len(shape) != 5:
+        return None
+
+    @st.composite
+    def step(draw: st.DrawFn) -> Applied:
+        channels, *kernel = _either_spelling(draw, shape[1:])
+        op = Conv3dToLinear(channels, tuple(kernel))
+        return Applied(op, each(lambda x: x.reshape(shape[0], prod(shape[1:]))))
+
+    return step()
+
+
+def _to_convs(stage: Stage) -> Drawn:
+    shape = _alike(stage)
+    if shape is None or len(shape) != 2:
+        return None
+
+    @st.composite
+    def step(draw: st.DrawFn) -> Applied:
+        depth = draw(st.sampled_from([n for n in (1, 2, 3) if shape[1] % n == 0]))
+        inner = (depth, 1, shape[1] // depth, 1)
+        channels, *kernel = _either_spelling(draw, inner)
+        return Applied(LinearToConv3d(channels, tuple(kernel)), each(lambda x: x.reshape(shape[0], *inner)))
+
+    return step()
+
+
+def _unpads(stage: Stage) -> Drawn:
+    shape = _only(stage)
+    if shape is None:
+        return None
+
+    @st.composite
+    def step(draw: st.DrawFn) -> Applied:
+        dim = draw(st.integers(0, len(shape) - 1))
+        size = draw(st.integers(0, shape[dim]))
+        op = Unpad(draw(_either_sign(dim, len(shape))), *_either_spelling(draw, (size, shape[dim])))
+        kept, cut = (slice(None),) * dim + (slice(size),), (slice(None),) * dim + (slice(size, None),)
+        leaves = lambda parts: [parts[0][0][cut]] if size < shape[dim] else []  # noqa: E731
+        return Applied(op, lambda parts: [[parts[0][0][kept]]], leaves=leaves)
+
+    return step()
+
+
+def _pads(stage: Stage) -> Drawn:
+    shape = _only(stage)
+    if shape is None:
+        return None
+
+    @st.composite
+    def step(draw: st.DrawFn) -> Applied:
+        dim = draw(st.integers(0, len(shape) - 1))
+        size = shape[dim] + draw(st.integers(0, 3))
+        op = Pad(draw(_either_sign(dim, len(shape))), *_either_spelling(draw, (size, shape[dim])))
+        width = [(0, size - shape[dim] if n == dim else 0) for n in range(len(shape))]
+        return Applied(op, lambda parts: [[np.pad(parts[0][0], width)]])
+
+    return step()
+
+
+def _stacks_across(stage: Stage) -> Drawn:
+    shape, lengths = _alike(stage), {len(part) for part in stage}
+    if not shape or len(lengths) > 1:
+        return None
+    length = min(lengths)
+
+    @st.composite
+    def step(draw: st.DrawFn) -> Applied:
+        targets = draw(st.sampled_from([n for n in range(1, 6) if length % n == 0]))
+        stack, join = draw(st.integers(0, len(shape))), draw(st.integers(0, len(shape)))
+        run = length // targets
+
+        def made(parts: Parts, t: int) -> Array:
+            return np.concatenate([np.stack(part[t * run : (t + 1) * run], stack) for part in parts], join)
+
+        op = StackAcross(draw(_either_sign(stack, len(shape) + 1)), draw(_either_sign(join, len(shape) + 1)))
+        return Applied(op, lambda parts: [[made(parts, t)] for t in range(targets)], spreads=True)
+
+    return step()
+
+
+def _unstacks_across(stage: Stage) -> Drawn:
+    shape = _alike(stage)
+    if shape is None or any(len(part) > 1 for part in stage):
+        return None
+    fitting = [
+        (stack, join, lists)
+        for stack in range(len(shape))
+        for join in range(len(shape))
+        for lists in (1, 2, 3)
+        if shape[join] and shape[join] % lists == 0 and 0 < shape[stack] // (lists if stack == join else 1) < 9
+    ]
+    if not fitting:
+        return None
+
+    @st.composite
+    def step(draw: st.DrawFn) -> Applied:
+        stack, join, lists = draw(st.sampled_from(fitting))
+
+        def made(parts: Parts, k: int) -> list[Array]:
+            pieces = [np.split(part[0], lists, join)[k] for part in parts]
+            return [np.take(piece, i, stack) for piece in pieces for i in range(piece.shape[stack])]
+
+        run = lambda parts: [made(parts, k) for k in range(lists)]  # noqa: E731
+        return Applied(UnstackAcross(stack, join), run, spreads=True)
+
+    return step()
+
+
 OP_STEPS: Mapping[type[ConversionOp], Callable[[Stage], Drawn]] = {
     Chunk: _chunks,
     Split: _splits,
@@ -431,13 +688,31 @@ OP_STEPS: Mapping[type[ConversionOp], Callable[[Stage], Drawn]] = {
     Transpose: _transposes,
     Interleave: _interleaves,
     PermuteForRope: _ropes,
+    OpReshape: _reshapes,
+    Flatten: _flattens,
+    Unflatten: _unflattens,
+    Squeeze: _squeezes,
+    Unsqueeze: _unsqueezes,
+    OpPermute: _permutes,
+    Rearrange: _rearranges,
+    Conv3dToLinear: _to_linears,
+    LinearToConv3d: _to_convs,
+    Unpad: _unpads,
+    Pad: _pads,
+    StackAcross: _stacks_across,
+    UnstackAcross: _unstacks_across,
 }
+# They change values, which unsigned integers cannot follow; tests/engine/test_ops_values.py has them.
+VALUE_OPS: frozenset[type[ConversionOp]] = frozenset({DequantizeExperts})
+_CLOSED = (Concatenate, Chunk, Split, SplitModulelist, MergeModulelist, StackAcross, UnstackAcross, Unpad, Pad)
+_NDIMS: Mapping[type[ConversionOp] | None, tuple[int, int]] = {Conv3dToLinear: (5, 5), LinearToConv3d: (2, 2)}
 
 
 @st.composite
-def stages(draw: st.DrawFn) -> Stage:
+def stages(draw: st.DrawFn, ndims: tuple[int, int] = (0, 3)) -> Stage:
     """Tensors to start from: of one pattern or several, single or in lists, alike but for one dim."""
-    shape = tuple(draw(st.lists(st.sampled_from((1, 2, 3, 4, 8, 0)), max_size=3)))
+    sizes = (1, 2, 3, 4, 8, 0) if ndims[1] < 4 else (1, 2, 3)
+    shape = tuple(draw(st.lists(st.sampled_from(sizes), min_size=ndims[0], max_size=ndims[1])))
     count = draw(st.integers(1, 3))
     length = draw(st.sampled_from((2, 5)))
     items = [draw(st.sampled_from((1, 1, length))) for _ in range(count)]
@@ -454,7 +729,7 @@ def stages(draw: st.DrawFn) -> Stage:
 def op_cases(draw: st.DrawFn, first: type[ConversionOp] | None = None, max_ops: int = 1) -> OpCase:
     """Chains of ops that fit; `first` fixes the class of the first one."""
     fits = OP_STEPS[first] if first else lambda stage: st.nothing()
-    stage = start = draw(stages().filter(lambda stage: fits(stage) is not None))
+    stage = start = draw(stages(_NDIMS.get(first, (0, 3))).filter(lambda stage: fits(stage) is not None))
     dtype = draw(st.sampled_from(WHOLE_BYTE_DTYPES))
     steps: list[Applied] = []
     for number in range(draw(st.integers(1, max_ops))):
@@ -463,8 +738,7 @@ def op_cases(draw: st.DrawFn, first: type[ConversionOp] | None = None, max_ops: 
         if any(isinstance(step.op, Split) and step.op.sizes is None for step in steps):
             # Sizes from the parameters are those of the dim that is cut: no later op may move it.
             classes = [Interleave, PermuteForRope]
-        closed = (Concatenate, Chunk, Split, SplitModulelist, MergeModulelist)
-        found = [OP_STEPS[c](stage) for c in classes if c is not None and not (spread and c in closed)]
+        found = [OP_STEPS[c](stage) for c in classes if c is not None and not (spread and c in _CLOSED)]
         fitting = [strategy for strategy in found if strategy is not None]
         if not fitting:
             break

@@ -1,23 +1,51 @@
 """The ops that converters are built from."""
 
+from weightloom.engine.ops.across import StackAcross as StackAcross
+from weightloom.engine.ops.across import UnstackAcross as UnstackAcross
 from weightloom.engine.ops.base import ConversionOp as ConversionOp
+from weightloom.engine.ops.conv import Conv3dToLinear as Conv3dToLinear
+from weightloom.engine.ops.conv import LinearToConv3d as LinearToConv3d
 from weightloom.engine.ops.cutting import Chunk as Chunk
 from weightloom.engine.ops.cutting import Concatenate as Concatenate
 from weightloom.engine.ops.cutting import Split as Split
+from weightloom.engine.ops.dequantizing import DequantizeExperts as DequantizeExperts
+from weightloom.engine.ops.ordering import Permute as Permute
+from weightloom.engine.ops.ordering import Rearrange as Rearrange
+from weightloom.engine.ops.padding import Pad as Pad
+from weightloom.engine.ops.padding import Unpad as Unpad
 from weightloom.engine.ops.permuting import Interleave as Interleave
 from weightloom.engine.ops.permuting import PermuteForRope as PermuteForRope
 from weightloom.engine.ops.permuting import Transpose as Transpose
+from weightloom.engine.ops.shaping import Flatten as Flatten
+from weightloom.engine.ops.shaping import Reshape as Reshape
+from weightloom.engine.ops.shaping import Squeeze as Squeeze
+from weightloom.engine.ops.shaping import Unflatten as Unflatten
+from weightloom.engine.ops.shaping import Unsqueeze as Unsqueeze
 from weightloom.engine.ops.stacking import MergeModulelist as MergeModulelist
 from weightloom.engine.ops.stacking import SplitModulelist as SplitModulelist
 
 __all__ = [
     "Chunk",
     "Concatenate",
+    "Conv3dToLinear",
     "ConversionOp",
+    "DequantizeExperts",
+    "Flatten",
     "Interleave",
+    "LinearToConv3d",
     "MergeModulelist",
+    "Pad",
+    "Permute",
     "PermuteForRope",
+    "Rearrange",
+    "Reshape",
     "Split",
     "SplitModulelist",
+    "Squeeze",
+    "StackAcross",
     "Transpose",
+    "Unflatten",
+    "Unpad",
+    "Unsqueeze",
+    "UnstackAcross",
 ]

@@ -9,19 +9,25 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from math import prod
 from typing import Any, ClassVar
 
 from weightloom.engine.chain import Chain
 from weightloom.engine.errors import NotInvertible, PlanError, RuleError
 from weightloom.engine.expressions import Expression
+from weightloom.engine.tiles import Shape
 
 Amount = int | str
 
 
 class ConversionOp(ABC):
-    """One op of a converter: a frozen dataclass with `lower` and `inverse`."""
+    """One op of a converter: a frozen dataclass with `lower` and `inverse`.
+
+    `needs_real_shapes`: made-up shapes say nothing about whether it can be lowered.
+    """
 
     invertible: ClassVar[bool] = True
+    needs_real_shapes: ClassVar[bool] = False
 
     @abstractmethod
     def lower(self, chain: Chain) -> None:
@@ -85,3 +91,44 @@ def frozen_sizes(sizes: Any) -> tuple[Amount, ...] | None:
         if isinstance(size, str):
             Expression(size)
     return found
+
+
+def sizes_of(op: str, sizes: tuple[Amount, ...], elements: int, config: Mapping[str, Any]) -> Shape:
+    """Work out sizes of which one may be -1: what is left of `elements`; raises PlanError where they do not fit."""
+    known = [None if size == -1 else amount(op, size, config) for size in sizes]
+    rest = prod(size for size in known if size is not None)
+    if known.count(None) > 1 or (None in known and (rest == 0 or elements % rest)):
+        raise PlanError(
+            f"{op}: {elements} elements for sizes {', '.join(map(str, sizes))}",
+            expected="sizes that divide the elements, one -1 at most",
+            field="operations",
+        )
+    found = tuple(elements // rest if size is None else size for size in known)
+    if prod(found) != elements:
+        raise PlanError(
+            f"{op}: {elements} elements for sizes {list(found)}",
+            expected=f"sizes whose product is {elements}, not {prod(found)}",
+            field="operations",
+        )
+    return found
+
+
+def target_shape(op: str, chain: Chain, part: int) -> Shape:
+    """Give the shape of the parameter that a part becomes; raises PlanError where it is not known."""
+    targets = chain.context.targets
+    spec = targets[part].spec if part < len(targets) else None
+    if spec is None:
+        raise PlanError(
+            f"{op} takes its sizes from the parameter, which is not known here",
+            expected="sizes in the rule, or known parameters",
+            hint="give the sizes in the rule, as numbers or config expressions",
+            field="operations",
+        )
+    return spec.shape
+
+
+def relabel_single(chain: Chain) -> None:
+    """One source to one target: the part is the target's from here on."""
+    targets = chain.context.targets
+    if len(chain.parts) == len(targets) == 1:
+        chain.relabel([targets[0].label])

@@ -8,7 +8,7 @@ from typing import Any
 
 from weightloom.engine.chain import Chain, Part
 from weightloom.engine.errors import PlanError, RuleError
-from weightloom.engine.ops.base import Amount, ConversionOp, amount, axis_of, with_text_config
+from weightloom.engine.ops.base import Amount, ConversionOp, amount, axis_of, relabel_single, with_text_config
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Transpose(ConversionOp):
                 axes[a], axes[b] = axes[b], axes[a]
                 if not self.check_dims or self._is_turned(chain, number, spec.shape, tuple(axes)):
                     chain.permute(number, item, tuple(axes))
-        _relabel_single(chain)
+        relabel_single(chain)
 
     def inverse(self) -> Transpose:
         """A swap undoes itself."""
@@ -74,7 +74,7 @@ class Interleave(ConversionOp):
             for item, spec in enumerate(part.specs):
                 dim = axis_of("Interleave", self.dim, len(spec.shape))
                 _swap_halves(chain, "Interleave", (number, item), dim, 1, pairs_inside=not self.inverse_)
-        _relabel_single(chain)
+        relabel_single(chain)
 
     def inverse(self) -> Interleave:
         """The same with the other direction."""
@@ -130,7 +130,7 @@ class PermuteForRope(ConversionOp):
                 axis_of("PermuteForRope", 0, len(spec.shape))
                 heads = self._heads(part.label, spec.shape[0], chain, [p for _, p in chosen])
                 _swap_halves(chain, "PermuteForRope", (number, item), 0, heads, pairs_inside=not self.inverse_)
-        _relabel_single(chain)
+        relabel_single(chain)
 
     def inverse(self) -> PermuteForRope:
         """The same with the other direction."""
@@ -196,10 +196,3 @@ def _swap_halves(chain: Chain, op: str, place: tuple[int, int], dim: int, heads:
     axes[dim + 1], axes[dim + 2] = axes[dim + 2], axes[dim + 1]
     chain.permute(*place, tuple(axes))
     chain.reshape(*place, shape)
-
-
-def _relabel_single(chain: Chain) -> None:
-    """One source to one target: the part is the target's from here on."""
-    targets = chain.context.targets
-    if len(chain.parts) == len(targets) == 1:
-        chain.relabel([targets[0].label])
