@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
+import tomllib
 from collections.abc import Iterator
+from importlib import invalidate_caches
 from pathlib import Path
 
 import pytest
 
-from tests import minilm
+from tests import minilm, smollm2
 from tests.guards import ROOT
+from tests.plugins.installed import EXAMPLE, install
 from weightloom.runtime.cli import COMMANDS, RULES_COMMANDS, main
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -45,31 +49,58 @@ def pattern(output: str) -> re.Pattern[str]:
     return re.compile("".join(parts))
 
 
-@pytest.mark.real
-def test_the_readme_is_true(
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+@pytest.fixture
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The demo's folder as the README finds it; what a plugin brings is forgotten afterwards."""
     monkeypatch.chdir(tmp_path)
-    Path("MiniLM").symlink_to(minilm.fetch(request.config.cache.mkdir("minilm")))
+    (tmp_path / "site").mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    cache = request.config.cache
+    Path("MiniLM").symlink_to(minilm.fetch(cache.mkdir("minilm")))
+    Path("SmolLM2.gguf").symlink_to(smollm2.fetch(cache.mkdir("smollm2")))
+    yield tmp_path
+    sys.modules.pop("my_llama", None)
+
+
+def run(program: str, arguments: list[str]) -> None:
+    """Run a command of the README here; what pip does is done by hand, and by pip in a test of its own."""
+    if (program, arguments) == ("pip", ["install", "."]):
+        project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+        (points,) = project["entry-points"].values()
+        text = Path("my_llama.py").read_text(encoding="utf-8")
+        install(Path("site"), project["name"], points, {"my_llama": text})
+        invalidate_caches()
+    else:
+        assert program == "weightloom" and main(arguments) == 0, arguments
+
+
+@pytest.mark.real
+def test_the_readme_is_true(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ran = set()
     for language, name, text in blocks():
         if name is not None:
             Path(name).write_text(text, encoding="utf-8")
+        elif language == "python":
+            exec(compile(text, "README.md", "exec"), {})
+            assert capsys.readouterr().out == "The capital of France is Paris."
         for command, output in shown(text) if language == "console" else ():
             program, *arguments = shlex.split(command)
-            assert program == "weightloom" and main(arguments) == 0, command
+            run(program, arguments)
             found = _LINE_NUMBER.sub(r"\1:0", capsys.readouterr().out)
             assert pattern(output).fullmatch(found), f"{command}\nsays\n{found}"
             ran.add(arguments[0])
-    assert ran == {"rules", *(command.name for command in COMMANDS)}
+    assert ran == {"install", "rules", *(command.name for command in COMMANDS)}
+
+
+def test_the_readme_shows_the_example_that_is_installed_and_tested() -> None:
+    files = {name: text for _, name, text in blocks() if name is not None}
+    for name in ("my_llama.py", "pyproject.toml"):
+        assert files[name] == (EXAMPLE / name).read_text(encoding="utf-8")
 
 
 def test_the_readme_names_every_command() -> None:
     for command in COMMANDS:
-        assert f"weightloom {command.name} " in README
+        assert re.search(rf"weightloom {command.name}\b", README)
     for command in RULES_COMMANDS:
         assert f"rules {command.name}" in README
 
