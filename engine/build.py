@@ -18,7 +18,7 @@ from weightloom.engine.resolve import Claim, Resolved, Resolver, resolve
 from weightloom.engine.rule import Rule
 from weightloom.engine.ruleset import RuleSet
 from weightloom.engine.spec import TensorSpec
-from weightloom.engine.ties import tie
+from weightloom.engine.ties import tie, tied_ends
 
 if TYPE_CHECKING:
     from weightloom.engine.checkpoint import Checkpoint
@@ -40,10 +40,10 @@ def build_plan(
     config = config or {}
     active = [rule for rule in ruleset if rule.applies(config, ckpt.metadata)]
     resolver, resolved = resolve(sorted(ckpt.tensors), active)
-    draft = _Draft(ckpt.tensors, Fit(params, ruleset.base_model_prefix), resolver, config)
+    ties = [rule for rule in active if isinstance(rule, Tie)]
+    draft = _Draft(ckpt.tensors, Fit(params, ruleset.base_model_prefix), resolver, config, ties)
     draft.place_all(resolved)
     draft.settle_rivals()
-    ties = [rule for rule in active if isinstance(rule, Tie)]
     groups, copies, tied, differing = tie(draft.groups, ties, draft.fit)
     draft.mismatched += differing
     draft.compare_with_parameters([*groups, *copies])
@@ -80,6 +80,7 @@ class _Draft:
     fit: Fit
     resolver: Resolver
     config: Mapping[str, Any]
+    ties: Sequence[Tie]
     groups: list[Group] = field(default_factory=list)
     kept: list[Kept] = field(default_factory=list)
     unexpected: list[str] = field(default_factory=list)
@@ -106,6 +107,18 @@ class _Draft:
             if not self._place_bundle(found):
                 for name in (*found.all_names, *found.unnumbered, *(name for _, name in found.clashes)):
                     self._place_single(by_name[name])
+        self._place_second_ends(by_name)
+
+    def _place_second_ends(self, by_name: Mapping[str, Resolved]) -> None:
+        """A tensor that no parameter has a place for, but a tie knows as a second copy of one that is there."""
+        owned = {target for group in self.groups for target in group.targets}
+        names = {by_name[name].renamed: name for name in self.unexpected}
+        for renamed, other, _ in tied_ends(sorted(names), self.ties, self.fit):
+            name = names[renamed]
+            if other in owned and name in self.unexpected:
+                self.unexpected.remove(name)
+                self.kept.remove(Kept(name, "unexpected"))
+                self._pass_through(name, renamed)
 
     def _note_clash(self, each: Resolved) -> None:
         if len(each.claims) > 1:
@@ -129,9 +142,11 @@ class _Draft:
             self.kept.append(Kept(each.name, "unexpected"))
             return
         self.set_aside += [SetAside(each.name, rule.title()) for rule in passed_by]
-        spec = self.tensors[each.name]
-        program = unchanged(TensorSpec(spec.dtype, spec.shape))
-        self.groups.append(Group(None, (each.name,), (target,), program))
+        self._pass_through(each.name, target)
+
+    def _pass_through(self, name: str, target: str) -> None:
+        spec = self.tensors[name]
+        self.groups.append(Group(None, (name,), (target,), unchanged(TensorSpec(spec.dtype, spec.shape))))
 
     def _drop(self, name: str, number: int) -> None:
         rule = self.resolver.rules[number]

@@ -12,6 +12,7 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from inspect import signature
 from itertools import pairwise
 from typing import Any
 
@@ -86,6 +87,49 @@ class Expression:
         found = {_dotted(node) for node in ast.walk(self.tree) if isinstance(node, ast.Name | ast.Attribute)}
         found -= set(_KEYWORDS)
         return tuple(sorted(n for n in found if not any(o.startswith(n + ".") for o in found)))
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """A condition that is a Python function of the config, or of config and metadata."""
+
+    function: Callable[..., object]
+
+    @property
+    def text(self) -> str:
+        """What to call it."""
+        return getattr(self.function, "__name__", repr(self.function))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The config fields that it reads: not known."""
+        return ()
+
+    def value(self, config: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> Any:
+        """Call it; raises RuleError, with the cause, for whatever it raises."""
+        try:
+            takes = len(signature(self.function).parameters)
+            return self.function(config, metadata or {}) if takes > 1 else self.function(config)
+        except Exception as error:  # a rule's author may raise anything
+            raise RuleError(
+                f"the condition {self.text} failed: {type(error).__name__}: {error}",
+                expected="a function of the config, or of config and metadata",
+                field="when",
+            ) from error
+
+
+Condition = Expression | Predicate
+
+
+def condition(value: object) -> Condition | None:
+    """Read a rule's `when`: a text, a function, or None; raises RuleError for anything else."""
+    if value is None or isinstance(value, Expression | Predicate):
+        return value
+    if isinstance(value, str):
+        return Expression(value)
+    if callable(value):
+        return Predicate(value)
+    raise RuleError(f"when is {value!r}", expected="an expression as text, or a function", field="when")
 
 
 def _dotted(node: ast.expr) -> str:

@@ -176,7 +176,22 @@ def grouped_by_first(lines: Iterable[str], most: int = _EXAMPLES) -> Iterator[st
     return _first(groups, most)
 
 
-_GROUPING = {"missing": grouped_names, "unexpected": grouped_names, "incomplete": grouped_by_first}
+def grouped_mismatches(lines: Iterable[str], most: int = _EXAMPLES) -> Iterator[str]:
+    """Join lines that differ in the numbers of their name alone: the shapes that follow are what matters."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for line in lines:
+        name, colon, rest = line.partition(": ")
+        groups[f"{shape_text(name)}{colon}{rest}"].append(line)
+    shown = {members[0] if len(members) == 1 else text: members for text, members in groups.items()}
+    return _first(shown, most)
+
+
+_GROUPING = {
+    "missing": grouped_names,
+    "unexpected": grouped_names,
+    "incomplete": grouped_by_first,
+    "mismatched": grouped_mismatches,
+}
 
 
 def by_layer(names: Iterable[str]) -> dict[str, list[str]]:

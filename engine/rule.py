@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self, get_args
 
 from weightloom.engine.errors import RuleError
-from weightloom.engine.expressions import Expression
+from weightloom.engine.expressions import Condition, condition
 
 Fidelity = Literal["exact", "keeps", "lossy"]
 Patterns = str | Iterable[str]
@@ -62,7 +62,7 @@ class Rule:
 
     kind: ClassVar[str] = "rule"
 
-    when: Expression | None = field(default=None, kw_only=True)
+    when: Condition | None = field(default=None, kw_only=True)
     optional: bool | tuple[str, ...] = field(default=False, kw_only=True)
     fidelity: Fidelity = field(default="exact", kw_only=True)
     why: str = field(default="", kw_only=True)
@@ -112,8 +112,7 @@ class Rule:
         if unknown:
             raise TypeError(f"{type(self).__name__} got an unexpected keyword argument {unknown[0]!r}")
         values = {**defaults, "always": type(self)._always_by_default, **common}
-        if isinstance(values["when"], str):
-            values["when"] = Expression(values["when"])
+        values["when"] = condition(values["when"])
         if not isinstance(values["optional"], bool):
             values["optional"] = patterns(values["optional"], "optional")
         if values["fidelity"] not in get_args(Fidelity):

@@ -73,6 +73,8 @@ def find_config(checkpoint: Path) -> Config | None:
 def read_config(path: Path) -> Config:
     """Read a config. Raises CheckpointError unless it is one JSON object, StorageError where reading fails."""
     try:
+        if not path.is_file():
+            raise CheckpointError("the config is not a regular file", expected="a file with a JSON object", file=path)
         if path.stat().st_size > _MAX_BYTES:
             raise CheckpointError("the config is too large", expected=f"at most {_MAX_BYTES} bytes", file=path)
         raw = path.read_bytes()

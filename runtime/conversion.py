@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weightloom.engine import save
-from weightloom.engine.checkpoint import Checkpoint
 from weightloom.engine.errors import UsageError
 from weightloom.runtime.choice import Wish, choose
 from weightloom.runtime.config import NAME as CONFIG_NAME
-from weightloom.runtime.config import Config
 from weightloom.runtime.conversion_target import check_target
 from weightloom.runtime.dtype_field import with_dtype_field
 from weightloom.runtime.opening import GGUF, Opened, open_path
@@ -80,7 +78,7 @@ def convert(source: Path, order: Order, wish: Wish, progress: Progress | None = 
         _check_layout(opened, order)
         beside = _beside(opened, order.target)
         carried = _carried(opened, beside, order.dtype)
-        job = _job(opened.checkpoint, opened.config, order, settled(wish, opened.layout), str(source))
+        job = _job(opened, order, settled(wish, opened.layout), str(source))
         files = job.write(
             order.target,
             max_shard_bytes=job.max_shard_bytes,
@@ -121,14 +119,15 @@ def _carried(opened: Opened, beside: SideFiles, dtype: str | None) -> Mapping[st
     return found
 
 
-def _job(checkpoint: Checkpoint, config: Config | None, order: Order, wish: Wish, place: str) -> _Job:
+def _job(opened: Opened, order: Order, wish: Wish, place: str) -> _Job:
+    checkpoint = opened.checkpoint
     if order.layout == ORIGINAL and order.dtype is None:
         copy = partial(save.copy_checkpoint, checkpoint)
         return _Job(copy, order.max_shard_bytes, len(checkpoint.tensors), checkpoint.nbytes)
     from weightloom.runtime.conversion_plan import conversion_plan
 
-    choice = choose(config, wish, place)
-    plan, left_out = conversion_plan(checkpoint, choice, order.layout, order.dtype)
+    choice = choose(opened.config, wish, place)
+    plan, left_out = conversion_plan(opened, choice, order.layout, order.dtype)
     written = save.plan_targets(plan).params
     nbytes = sum(spec.nbytes for spec in written.values())
     return _Job(

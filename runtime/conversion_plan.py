@@ -7,7 +7,6 @@ from typing import Any
 
 from weightloom.engine.build import build_plan
 from weightloom.engine.cast import with_dtype
-from weightloom.engine.checkpoint import Checkpoint
 from weightloom.engine.claims import KeepDtype
 from weightloom.engine.errors import UsageError
 from weightloom.engine.fresh import save_plan
@@ -17,24 +16,27 @@ from weightloom.engine.ruleset import RuleSet
 from weightloom.runtime.choice import Choice, only_shipped
 from weightloom.runtime.conversion import CANONICAL, ORIGINAL
 from weightloom.runtime.extras import need_mlx
+from weightloom.runtime.opening import Opened
+from weightloom.runtime.reading import plan_opened
 
 NamePicker = Callable[[str], bool]
 
 
-def conversion_plan(
-    checkpoint: Checkpoint, choice: Choice, layout: str, dtype: str | None
-) -> tuple[Plan, tuple[str, ...]]:
+def conversion_plan(opened: Opened, choice: Choice, layout: str, dtype: str | None) -> tuple[Plan, tuple[str, ...]]:
     """Give the plan, and the tensors that the layout leaves out.
 
-    Raises PlanError when the checkpoint does not fit its rules, UsageError for a layout that there is not,
+    Raises PlanError when the checkpoint does not fit its rules and the parameters of the architecture that is
+    installed for it, UsageError for a layout that there is not,
     NotInvertible for one that cannot be written.
     """
     config = choice.config.values if choice.config else {}
     rules = choice.rules()
-    plan = build_plan(checkpoint, rules, config=config)
+    checkpoint = opened.checkpoint
     keep = dtype_keeper(rules, config, checkpoint.metadata)
     if layout == ORIGINAL:
+        plan = build_plan(checkpoint, rules, config=config)
         return _cast(build_plan(checkpoint, RuleSet(())), dtype, _by_parameter(plan, keep)), ()
+    plan, _ = plan_opened(opened, choice)
     plan.check()
     left_out = (*(kept.name for kept in plan.kept), *(name for group in plan.copies for name in group.sources))
     plan = _cast(plan, dtype, keep)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from weightloom.engine import Plan, RuleSet, TensorSpec
 from weightloom.engine.cast import with_dtype
+from weightloom.engine.errors import UsageError
 from weightloom.plugins.binding import bind, parameters
 from weightloom.plugins.manager import PluginManager
 from weightloom.runtime.config import NAME as CONFIG_NAME
@@ -28,22 +29,31 @@ if TYPE_CHECKING:
 def load(
     path: str | Path,
     dtype: str | None = None,
-    *,
+    lazy: bool = False,
+    adapter: object = None,
+    surgery: object = None,
     rules: RuleSet | str | Path | None = None,
     strict: bool = True,
     sharding: Sharding | None = None,
+    quantize: object = None,
+    text_only: bool | None = None,
     architecture: str | None = None,
     progress: Progress | None = None,
     manager: PluginManager | None = None,
 ) -> LoadedModel:
     """Load a model from a directory, a safetensors file or index, or a GGUF file.
 
-    `dtype` ("bfloat16", "float16", "float32") casts float parameters; by default all stay as they are in the
-    file. `rules` act before those of the architecture. `architecture` settles which plugin where several offer
-    the model type. Raises PluginError for a model type that no plugin serves, ConfigError for a config that
-    cannot be, PlanError where the tensors do not fit, CheckpointError and StorageError as reading does.
+    `dtype` ("bfloat16", "float16", "float32", or MLX's own) casts float parameters; by default all stay as they
+    are in the file. `rules` act before those of the architecture. `architecture` settles which plugin where
+    several offer the model type. `lazy`, `adapter`, `surgery`, `sharding`, `quantize` and `text_only` are names
+    that later versions fill: anything but their defaults raises UsageError. Raises PluginError for a model type
+    that no plugin serves, ConfigError for a config that cannot be, PlanError where the tensors do not fit,
+    CheckpointError and StorageError as reading does.
     """
-    cast = None if dtype is None else safetensors_dtype(dtype)
+    _refuse_unfilled(
+        lazy=lazy, adapter=adapter, surgery=surgery, sharding=sharding, quantize=quantize, text_only=text_only
+    )
+    cast = None if dtype is None else safetensors_dtype(str(dtype))
     manager = manager or PluginManager()
     opened = open_path(path)
     try:
@@ -53,7 +63,7 @@ def load(
         plan = widened(stored)
         # A lenient load leaves what the file lacks as the module made it; the report and the notes name it.
         initial = {name: array for name, array in parameters(found.module).items() if name in plan.report.missing}
-        bind(found.module, {**initial, **plan.load(sharding, progress=progress, strict=strict)})
+        bind(found.module, {**initial, **plan.load(progress=progress, strict=strict)})
         found.module.eval()
         return _loaded(opened, found, plan, stored.params, cast, manager)
     except BaseException:
@@ -91,3 +101,15 @@ def _loaded(
 def _cast_side_files(opened: Opened, cast: str) -> Mapping[str, bytes | Path]:
     """Give the side files of a model whose parameters were cast: its config names the new dtype."""
     return {**opened.side_files(), CONFIG_NAME: with_dtype_field(opened.need_config().raw, cast)}
+
+
+def _refuse_unfilled(**options: object) -> None:
+    """Refuse what cannot be done yet, rather than leave it out in silence."""
+    for name, value in options.items():
+        if value is not None and value is not False:
+            raise UsageError(
+                f"{name} was given, and loading with it is not there yet",
+                expected=f"{name} left at its default",
+                hint="`Plan.load` takes a sharding" if name == "sharding" else None,
+                field=name,
+            )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from weightloom.engine.checkpoint import Checkpoint
-from weightloom.engine.errors import ConfigError, MissingExtra, PluginError
+from weightloom.engine.errors import ConfigError, MissingExtra
 from weightloom.runtime.choice import Choice, Wish, choose
 from weightloom.runtime.config import Config
 from weightloom.runtime.extras import need_mlx
@@ -45,7 +45,7 @@ def planned(path: str, wish: Wish) -> Iterator[Planned]:
     """
     with open_path(path) as opened:
         choice = choose(opened.config, settled(wish, opened.layout), path)
-        plan, target = _plan(opened, choice)
+        plan, target = plan_opened(opened, choice)
         yield Planned(opened.checkpoint, opened.config, choice, plan, target)
 
 
@@ -54,7 +54,8 @@ def settled(wish: Wish, layout: str | None) -> Wish:
     return wish if wish.layout is not None or layout is None else replace(wish, layout=layout)
 
 
-def _plan(opened: Opened, choice: Choice) -> tuple[Plan, str]:
+def plan_opened(opened: Opened, choice: Choice) -> tuple[Plan, str]:
+    """Give the plan of an opened checkpoint and what its target is; raises PluginError for a clash of plugins."""
     from weightloom.engine.build import build_plan
 
     known = _with_architecture(opened, choice)
@@ -81,6 +82,9 @@ def _with_architecture(opened: Opened, choice: Choice) -> tuple[Plan, str] | str
         from weightloom.runtime.prepare import prepare
 
         found = prepare(opened, rules=wish.rules, layout=choice.layout, manager=manager)
-    except (ConfigError, MissingExtra, PluginError) as error:
+    except (ConfigError, MissingExtra) as error:
         return f"not those of the architecture for {model_type!r}, which cannot be built: {error.seen}"
+    class_name, classes = opened.config.class_name if opened.config else None, found.architecture.class_names
+    if class_name is not None and classes and class_name not in classes:
+        return f"not those of {found.architecture.name}, which builds {', '.join(classes)} and no {class_name}"
     return found.plan, f"the parameters of {found.architecture.name} ({found.architecture.source})"
