@@ -76,7 +76,6 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: WeightRenaming("(b)", "(a)"), "both have capturing groups"),
     (lambda: RenameGroup(["a", "b"], ["c"]), "a group of 2 sources and 1 targets"),
     (lambda: RenameGroup(["a", "b"], ["*.c", "d"]), "more stars"),
-    (lambda: IndexMap(r"(a|b)\.{i}", "c.{i}"), "has groups, references, stars"),
     (lambda: IndexMap(".".join(["{i}"] * 10), "{i}"), "more than 9 numbers"),
     (lambda: IndexMap("a.{i}", "b.{j}"), "index map"),
     (lambda: IndexMap(["a.{i}", "b.{i}"], "b.{i}"), "an index map of several names"),
