@@ -90,7 +90,7 @@ def convert(source: Path, order: Order, wish: Wish, progress: Progress | None = 
 
 
 def _check_layout(opened: Opened, order: Order) -> None:
-    if opened.layout == GGUF and order.layout in (ORIGINAL, GGUF):
+    if order.layout == GGUF or (opened.layout == GGUF and order.layout == ORIGINAL):
         raise UsageError(
             "GGUF files are read and not written",
             expected="the name of a layout, such as hf",

@@ -101,3 +101,9 @@ def test_a_base_model_is_planned_by_the_rules_alone(tmp_path: Path, capsys: pyte
     path = dense(tmp_path / "t0", tied=False, architectures=["LlamaModel"])
     assert main(["plan", str(path)]) == 0
     assert "no LlamaModel" in capsys.readouterr().out
+
+
+def test_gguf_is_no_layout_to_write(tmp_path: Path) -> None:
+    path = dense(tmp_path / "t0", tied=False)
+    assert main(["convert", str(path), str(tmp_path / "out"), "--layout", "gguf"]) == 2
+    assert not (tmp_path / "out").exists()
