@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -73,7 +74,7 @@ def find_config(checkpoint: Path) -> Config | None:
 def read_config(path: Path) -> Config:
     """Read a config. Raises CheckpointError unless it is one JSON object, StorageError where reading fails."""
     try:
-        if not path.is_file():
+        if stat.S_ISFIFO(path.stat().st_mode):
             raise CheckpointError("the config is not a regular file", expected="a file with a JSON object", file=path)
         if path.stat().st_size > _MAX_BYTES:
             raise CheckpointError("the config is too large", expected=f"at most {_MAX_BYTES} bytes", file=path)
