@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from weightloom.engine.errors import PlanError
 from weightloom.engine.groups import Group
-from weightloom.engine.moves import Reorder
+from weightloom.engine.joining import joined
 from weightloom.engine.plan import Kept, Plan
-from weightloom.engine.program import Program
 
 
 def compose(first: Plan, second: Plan) -> Plan:
@@ -21,7 +20,7 @@ def compose(first: Plan, second: Plan) -> Plan:
     makers = {target: group for group in first.groups for target in group.targets}
     tied = {record.parameter: record.other for record in first.report.tied}
     _check_meeting(makers, tied, second)
-    groups = tuple(_joined(a, b) for a, b in _components(first.groups, second.groups, makers))
+    groups = tuple(joined(a, b) for a, b in _components(first.groups, second.groups, makers))
     return Plan(
         sources=first.sources,
         params=second.params,
@@ -69,29 +68,3 @@ def _components(
                 right.append(here)
                 todo += [("left", makers[name]) for name in here.sources if name in makers]
         yield left, right
-
-
-def _joined(left: list[Group], right: list[Group]) -> Group:
-    """Run the left groups side by side, put their results in order, run the right ones side by side."""
-    if len(left) == len(right) == 1 and left[0].targets == right[0].sources:
-        program = left[0].program.then(right[0].program)
-        return Group(right[0].rule or left[0].rule, left[0].sources, right[0].targets, program)
-    before = _beside([group.program for group in left])
-    after = _beside([group.program for group in right])
-    made = [name for group in left for name in group.targets]
-    wanted = [name for group in right for name in group.sources]
-    order = Program(before.out_specs, (Reorder(tuple(made.index(name) for name in wanted)),))
-    rule = next((group.rule for group in (*right, *left) if group.rule is not None), None)
-    return Group(
-        rule,
-        tuple(name for group in left for name in group.sources),
-        tuple(name for group in right for name in group.targets),
-        before.then(order).then(after),
-    )
-
-
-def _beside(programs: list[Program]) -> Program:
-    whole = programs[0]
-    for program in programs[1:]:
-        whole = whole.beside(program)
-    return whole
