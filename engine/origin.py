@@ -33,6 +33,7 @@ class Origin(Protocol):
 
     def reader(self, group: Group, slots: Iterable[int]) -> Reader:
         """Give a reader for these slots of a group."""
+        ...
 
 
 def zeros(group: Group, slot: int) -> memoryview:

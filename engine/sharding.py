@@ -45,7 +45,10 @@ class Sharding:
 
     def kind_of(self, name: str) -> Kind:
         """Say how a parameter is cut."""
-        return next((kind for pattern, kind in self._compiled if pattern.search(name)), "replicate")
+        for pattern, kind in self._compiled:
+            if pattern.search(name):
+                return kind
+        return "replicate"
 
     def cut(self, name: str, view: View) -> View:
         """Give this rank's part of a parameter; PlanError names it when it does not divide."""

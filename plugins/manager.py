@@ -135,7 +135,8 @@ class PluginManager:
             self._register(point.load(), f"{offer.distribution} {offer.value}")
         except WeightloomError as error:
             self.problems.append(Problem(offer, error.seen))
-        except (Exception, SystemExit) as error:  # a stranger's code may raise anything, and must not take the others down
+        # A stranger's code may raise anything, and must not take the others down.
+        except (Exception, SystemExit) as error:
             self.problems.append(Problem(offer, f"{type(error).__name__}: {error}"))
 
     def _register(self, plugin: object, name: str) -> None:

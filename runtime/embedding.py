@@ -106,7 +106,7 @@ def _pooling(path: Path) -> Pooling:
     others = [name for name, value in config.items() if name.startswith("pooling_mode_") and value is True]
     named = config.get("pooling_mode")
     if isinstance(named, str) and not others:
-        chosen = [mode for mode in get_args(Pooling) if mode == named.replace("lasttoken", "last")]
+        chosen = [mode for mode in _MODES.values() if mode == named.replace("lasttoken", "last")]
         others = [named]
     if len(chosen) != 1 or len(others) != 1:
         raise ConfigError(

@@ -90,7 +90,7 @@ def generate_ids(
 
     stops = m.tokenizer.stop_ids if m.tokenizer is not None else frozenset()
     key = None if seed is None else mx.random.key(seed)
-    cache = m.model.make_cache()
+    cache: Any = cast(Any, m.model).make_cache()
     logits = _prefill(m, ids, cache)
     for _ in range(max_tokens):
         key, now = (None, None) if key is None else mx.random.split(key)
@@ -105,10 +105,10 @@ def _prefill(m: LoadedModel, ids: Sequence[int], cache: Any) -> mx.array:
     """Feed the prompt in chunks; only the last one's logits count."""
     import mlx.core as mx
 
-    for start in range(0, len(ids), _PREFILL):
-        logits = _next(m, ids[start : start + _PREFILL], cache)
-        mx.eval(logits)
-    return logits
+    last = (len(ids) - 1) // _PREFILL * _PREFILL
+    for start in range(0, last, _PREFILL):
+        mx.eval(_next(m, ids[start : start + _PREFILL], cache))
+    return _next(m, ids[last:], cache)
 
 
 def _next(m: LoadedModel, ids: Sequence[int], cache: Any) -> mx.array:
