@@ -102,7 +102,7 @@ def _steps(path: Path) -> list[Mapping[str, Any]]:
 
 def _pooling(path: Path) -> Pooling:
     config = read_json_object(path)
-    chosen = [mode for name, mode in _MODES.items() if config.get(name) is True]
+    chosen: list[Pooling] = [mode for name, mode in _MODES.items() if config.get(name) is True]
     others = [name for name, value in config.items() if name.startswith("pooling_mode_") and value is True]
     named = config.get("pooling_mode")
     if isinstance(named, str) and not others:
