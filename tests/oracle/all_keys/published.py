@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tests.golden.make import file_bytes
-from tests.golden.reference import Tensor
 from tests.oracle import peer
+from tests.oracle.all_keys.relaid import relaid
 
 Replacement = str | Callable[[re.Match[str]], str]
 
@@ -46,17 +46,19 @@ _WRITTEN: Mapping[str, tuple[tuple[str, Replacement], ...]] = {
     "hy_v4_vl": ((r"\.(mlp|shared_experts)\.linear_gate", r".\1.gate_proj"),),
     "kimi_k25": ((r"^(language_model\.model)\.blocks\.", r"\1.layers."),),
     "kimi_linear": ((r"\.block_sparse_moe\.(gate|up|down)_proj", r".mlp.\1_proj"),),
+    "ViTMAEForPreTraining": ((r"^decoder\.decoder_encoder\.layer\.", "decoder.decoder_layers."),),
 }
 
 
 def publish(key: str, directory: Path) -> None:
-    """Give the tensors of a directory that the reference implementation wrote the names that are published."""
-    if key not in _WRITTEN:
-        return
+    """Give the tensors of a directory that the reference implementation wrote the form that is published."""
     for file, held in peer.read_files(directory).items():
-        specs: dict[str, Tensor] = {published_name(key, name): tensor for name, (tensor, _) in held.items()}
-        data = {published_name(key, name): raw for name, (_, raw) in held.items()}
-        (directory / file).write_bytes(file_bytes(specs, data))
+        named = {published_name(key, name): one for name, one in held.items()}
+        published = relaid(key, named, peer.config_of(directory))
+        if published != held:
+            specs = {name: tensor for name, (tensor, _) in published.items()}
+            data = {name: raw for name, (_, raw) in published.items()}
+            (directory / file).write_bytes(file_bytes(specs, data))
 
 
 def published_name(key: str, written: str) -> str:
