@@ -36,8 +36,9 @@ def save_plan(
 ) -> Plan:
     """Plan the checkpoint that these parameters would be written to; `plan.save` writes it.
 
-    Prefix changes and legacy names are not written unless marked `always`. Raises NotInvertible, naming the
-    rule, when a rule has no inverse or when loading the result would not give the parameters back.
+    Prefix changes and legacy names are not written unless marked `always`, and no rule that is marked otherwise.
+    Raises NotInvertible, naming the rule, when a rule has no inverse or when loading the result would not give the
+    parameters back.
     """
     ruleset = rules if isinstance(rules, RuleSet) else RuleSet(rules)
     config = config or {}
@@ -92,7 +93,7 @@ class _Writer:
         """Undo the converters: (name before the converter, spec, a parameter it comes from)."""
         claimed: list[tuple[str, Claim]] = []
         inverses: list[Rule] = [
-            rule.inverse() if isinstance(rule, WeightConverter) and self._concerns(rule) else rule
+            rule.inverse() if isinstance(rule, WeightConverter) and rule.always and self._concerns(rule) else rule
             for rule in self.rules
         ]
         for name, spec in sorted(self.params.items()):
