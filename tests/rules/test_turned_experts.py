@@ -33,8 +33,13 @@ def is_turned(found: Plan) -> bool:
 
 @pytest.mark.parametrize(
     ("in_file", "version", "turned"),
-    [(TURNED, "4.57.0.dev0", True), (TURNED, "5.24.0", True), (TURNED, None, True)]
-    + [(STRAIGHT, "5.24.0", False), (STRAIGHT, None, False)],
+    [
+        (TURNED, "4.57.0.dev0", True),
+        (TURNED, "5.24.0", True),
+        (TURNED, None, True),
+        (STRAIGHT, "5.24.0", False),
+        (STRAIGHT, None, False),
+    ],
 )
 def test_the_shape_tells(in_file: tuple[int, ...], version: str | None, turned: bool) -> None:
     assert is_turned(plan(in_file, STRAIGHT, config(version))) == turned
