@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from weightloom.engine.claims import Tie
 from weightloom.engine.errors import PlanError
 from weightloom.engine.fit import Fit
-from weightloom.engine.groups import Bundle, Group, bind, bundle, unchanged
+from weightloom.engine.groups import Bundle, Group, bind, bundle, needed, unchanged
 from weightloom.engine.hints import hints
 from weightloom.engine.lossy import lossy_records
 from weightloom.engine.plan import Kept, Plan
@@ -90,6 +90,7 @@ class _Draft:
     dropped: list[Dropped] = field(default_factory=list)
     set_aside: list[SetAside] = field(default_factory=list)
     _bound: dict[Any, Any] = field(default_factory=dict)
+    _needed: dict[Any, tuple[int, ...] | None] = field(default_factory=dict)
 
     def place_all(self, resolved: list[Resolved]) -> None:
         """Give each name a group, or a reason why it has none."""
@@ -161,9 +162,9 @@ class _Draft:
         if not any(targets):
             return False
         shown = tuple(target or first for target, first in zip(targets, firsts, strict=True))
-        if self._is_broken(found, shown):
-            return True
         specs = tuple(self.fit.spec(name) if not rule.numbers(i) else None for i, name in enumerate(shown))
+        if self._is_broken(found, shown, specs):
+            return True
         try:
             program, parts = self._bind(found, specs)
             names = self._target_names(found, [len(part.specs) for part in parts])
@@ -173,9 +174,12 @@ class _Draft:
         self.groups.append(Group(rule, found.all_names, names, program))
         return True
 
-    def _is_broken(self, found: Bundle, shown: tuple[str, ...]) -> bool:
+    def _is_broken(self, found: Bundle, shown: tuple[str, ...], specs: tuple[TensorSpec | None, ...]) -> bool:
         """Report what a group lacks, and what it has twice or without a number."""
-        lacking = found.missing_numbers()
+        key = (found.claim.converter, specs)
+        if key not in self._needed:
+            self._needed[key] = needed(found.rule, specs, self.config)
+        lacking = found.missing_numbers(self._needed[key])
         for index, numbers in lacking.items():
             pattern = found.rule.source_patterns[index]
             self.incomplete.append(Incomplete(found.title, pattern, numbers, shown, found.rule.title()))

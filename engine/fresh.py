@@ -77,8 +77,9 @@ class _Writer:
         """
         found: dict[str, TensorSpec] = {}
         origin: dict[str, str] = {}
-        for name, spec, made_of in self._unconverted():
-            final = self._file_name(name)
+        unconverted = list(self._unconverted())
+        finals = self._file_names([name for name, _, _ in unconverted])
+        for final, (name, spec, made_of) in zip(finals, unconverted, strict=True):
             if final in found:
                 raise NotInvertible(
                     f"{origin[final]} and {made_of} would both be written as {final}",
@@ -169,21 +170,17 @@ class _Writer:
             self._bound[key] = bind(parts, found.rule, (None,) * len(found.rule.templates), self.config)
         return self._bound[key]
 
-    def _file_name(self, name: str) -> str:
-        for rule in self._undoing:
-            name = self._unrenamed(rule, name)
-        return name
-
-    @cached_property
-    def _undoing(self) -> tuple[Renaming, ...]:
-        """The renames to undo, last first; a group only if a parameter has the name that leads its inverse."""
-        return tuple(
-            rule
-            for rule in reversed(self.rules)
-            if isinstance(rule, Renaming) and not isinstance(rule, WeightConverter) and rule.always
-            if not isinstance(rule, RenameGroup)
-            or rule.inverse().turns_on(seen for name in self.params for _, seen in self._views(rule, name))
-        )
+    def _file_names(self, names: list[str]) -> list[str]:
+        """Undo the renames, last first; a group only if some name, as it stands then, leads its inverse."""
+        for rule in reversed(self.rules):
+            if not isinstance(rule, Renaming) or isinstance(rule, WeightConverter) or not rule.always:
+                continue
+            if isinstance(rule, RenameGroup):
+                seen = (seen for name in names for _, seen in self._views(rule, name))
+                if not rule.inverse().turns_on(seen):
+                    continue
+            names = [self._unrenamed(rule, name) for name in names]
+        return names
 
     def _unrenamed(self, rule: Renaming, name: str) -> str:
         """Undo a rename, unless the name is already what the rename takes: a span that holds the match and more."""

@@ -87,8 +87,11 @@ class Bundle:
         stars = f" ({', '.join(claim.paired)})" if claim.paired else ""
         return (where.rstrip(".") or "(root)") + stars
 
-    def missing_numbers(self) -> dict[int, tuple[int, ...]]:
-        """Give, by source pattern, the numbers it lacks (the first 1000); () for one that lacks everything."""
+    def missing_numbers(self, wanted: Sequence[int] | None = None) -> dict[int, tuple[int, ...]]:
+        """Give, by source pattern, the numbers it lacks (the first 1000); () for one that lacks everything.
+
+        `wanted` is how many tensors of each pattern the targets need; by default as many as the highest number says.
+        """
         rule = self.rule
         listed = [i for i in range(len(rule.sources)) if rule.collects(i)]
         highest = max((max(_numbers(self.names.get(i, {})), default=-1) for i in listed), default=-1)
@@ -99,7 +102,8 @@ class Bundle:
                 if not rule.may_lack(index):
                     lacking[index] = ()
             elif rule.collects(index):
-                gaps = tuple(islice((n for n in range(highest + 1) if n not in names), _MOST_GAPS))
+                count = highest + 1 if wanted is None else wanted[index]
+                gaps = tuple(islice((n for n in range(count) if n not in names), _MOST_GAPS))
                 if gaps:
                     lacking[index] = gaps
         return lacking
@@ -164,6 +168,23 @@ def bind(
         chain.context = OpContext(_before(rule.operations[number + 1 :], labelled, config), config)
         op.lower(chain)
     return chain.program(), chain.parts
+
+
+def needed(
+    rule: WeightConverter, targets: tuple[TensorSpec | None, ...], config: Mapping[str, Any]
+) -> tuple[int, ...] | None:
+    """Give how many tensors of each source pattern the targets are made of; None where their specs do not tell."""
+    known = [spec for spec in targets if spec is not None]
+    if len(known) != len(targets):
+        return None
+    try:
+        back = rule.inverse()
+        parts = tuple(Part(text, (spec,)) for text, spec in zip(back.source_patterns, known, strict=True))
+        _, made = bind(parts, back, (None,) * len(back.templates), config)
+    except (PlanError, RuleError):
+        return None
+    counts = tuple(len(part.specs) for part in made)
+    return counts if len(counts) == len(rule.sources) else None
 
 
 def _before(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self, get_args
 
-from weightloom.engine.errors import RuleError
+from weightloom.engine.errors import NotInvertible, RuleError
 from weightloom.engine.expressions import Condition, condition
 
 Fidelity = Literal["exact", "keeps", "lossy"]
@@ -85,7 +85,9 @@ class Rule:
 
     def inverse(self) -> Rule:
         """Give the rule that undoes this one; raises NotInvertible."""
-        raise NotImplementedError
+        raise NotInvertible(
+            f"{type(self).__name__} has no inverse", expected="a rule that says how it is undone", rule=self.title()
+        )
 
     def applies(self, config: Mapping[str, Any], metadata: Mapping[str, str]) -> bool:
         """Say whether `when` holds; a rule without it always applies."""

@@ -12,7 +12,7 @@ from weightloom.rules import load_rules, module_nodes, registry
 from weightloom.runtime.choice import DEFAULT_LAYOUT, Choice
 
 # Outside all scopes: what the user says wins over what ships.
-_OUTERMOST = Scope("", "")
+OUTERMOST = Scope("", "")
 
 
 def resolved_rules(choice: Choice, layout: str) -> RuleSet:
@@ -22,7 +22,7 @@ def resolved_rules(choice: Choice, layout: str) -> RuleSet:
     )
     base = registry.base_model_prefix(choice.identifier) if choice.identifier else own.base_model_prefix
     found = scoped_rules(nodes(choice), LayoutLookup(layout), base)
-    return RuleSet((*own.replace_all(scope=_OUTERMOST), *found, *_plugins_own(choice)), base)
+    return RuleSet((*own.replace_all(scope=OUTERMOST), *found, *_plugins_own(choice)), base)
 
 
 def _plugins_own(choice: Choice) -> RuleSet:

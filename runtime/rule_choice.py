@@ -6,20 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from weightloom.engine import RuleSet, Scope, scoped_rules
+from weightloom.engine import RuleSet, scoped_rules
 from weightloom.plugins.architecture import Architecture
-from weightloom.runtime.resolution import LayoutLookup, user_rules
-
-# Outside all scopes: what the caller says wins over what ships.
-_OUTERMOST = Scope("", "")
+from weightloom.runtime.resolution import OUTERMOST, LayoutLookup, user_rules
 
 
 def caller_rules(rules: RuleSet | str | Path | None, layout: str) -> RuleSet:
-    """Give the caller's rules; from a file, in this layout if the file has it."""
+    """Give the caller's rules; from a file, in this layout if the file has it, else in its usual one."""
     if rules is None:
         return RuleSet()
-    found = rules if isinstance(rules, RuleSet) else user_rules(str(rules), layout)
-    return found.replace_all(scope=_OUTERMOST)
+    found = rules if isinstance(rules, RuleSet) else user_rules(str(rules), layout, or_usual=True)
+    return found.replace_all(scope=OUTERMOST)
 
 
 def model_rules(architecture: Architecture, config: Mapping[str, Any], layout: str) -> RuleSet:

@@ -181,3 +181,16 @@ def test_sizes_from_the_parameters_are_those_before_the_ops_that_follow() -> Non
     plan = build_plan(checkpoint(["qkv"], TensorSpec("F32", (6, 5))), RuleSet([rule]), params)
     plan.check()
     assert plan.params == params
+
+
+@pytest.mark.parametrize(("present", "lacking"), [((0, 1, 2), (3,)), ((0, 2, 3, 9), (1,)), ((1, 2, 3), (0,))])
+def test_a_group_needs_as_many_as_its_target_is_long(present: tuple[int, ...], lacking: tuple[int, ...]) -> None:
+    rule = WeightConverter(r"experts\.*.up\.weight", r"experts\.up", [MergeModulelist(0)])
+    names = [f"l.0.experts.{i}.up.weight" for i in present]
+    plan = build_plan(checkpoint(names), RuleSet([rule]), {"l.0.experts.up": TensorSpec("F32", (4, 4, 2))})
+    assert [(each.group, each.numbers) for each in plan.report.incomplete] == [("l.0", lacking)]
+
+
+def test_a_fresh_group_decides_on_names_as_later_rules_leave_them() -> None:
+    rules = [RenameGroup([r"\.norm0", r"\.norm1"], [".norm1", ".norm2"]), WeightRenaming(r"\.norm2", ".final")]
+    assert saved(rules, "l.norm1.w", "l.final.w") == {"l.norm0.w", "l.norm1.w"}
