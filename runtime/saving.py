@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from weightloom.engine import Checkpoint, Plan
 from weightloom.engine import save as engine_save
 from weightloom.engine.errors import UsageError
 from weightloom.engine.fresh import save_plan
@@ -42,7 +44,7 @@ def save(
         _check_layout(m, layout)
         rules = model_rules(m.architecture, m.config, layout)
         plan = widened(save_plan(rules, m.stored, m.config))
-    return engine_save.save(
+    written = engine_save.save(
         plan,
         parameters(m.model),
         Path(directory),
@@ -50,6 +52,15 @@ def save(
         progress=progress,
         side_files=m.side_files(),
     )
+    if layout == ORIGINAL and m.path.is_dir() and Path(directory).resolve() == m.path.resolve():
+        m.plan = _over_new_files(m.plan, Checkpoint.open(m.path))
+    return written
+
+
+def _over_new_files(plan: Plan, checkpoint: Checkpoint) -> Plan:
+    """Give the same plan over the files that were just written in the place of its own, so that it saves again."""
+    before = None if plan.before is None else _over_new_files(plan.before, checkpoint)
+    return replace(plan, sources=checkpoint.tensors, checkpoint=checkpoint, before=before)
 
 
 def _check_layout(m: LoadedModel, layout: str) -> None:

@@ -107,3 +107,16 @@ def test_gguf_is_no_layout_to_write(tmp_path: Path) -> None:
     path = dense(tmp_path / "t0", tied=False)
     assert main(["convert", str(path), str(tmp_path / "out"), "--layout", "gguf"]) == 2
     assert not (tmp_path / "out").exists()
+
+
+def test_a_model_is_saved_over_its_own_files_again_and_again(tmp_path: Path) -> None:
+    import weightloom as wl
+
+    path = dense(tmp_path / "t0", tied=False)
+    m = wl.load(path)
+    m.save(path, overwrite=True)
+    m.model.model.norm.weight = m.model.model.norm.weight * 2
+    m.save(path, overwrite=True)
+    m.save(tmp_path / "copy")
+    assert wl.load(path).model.model.norm.weight.tolist() == [2.0] * 8
+    assert (tmp_path / "copy/model.safetensors").read_bytes() == (path / "model.safetensors").read_bytes()
