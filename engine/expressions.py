@@ -3,6 +3,7 @@
 A rule file may come from anyone, so an expression is parsed once into Python's syntax tree, held to a short
 list of node types, and interpreted here: nothing is ever evaluated by Python itself. Names are fields of the
 config; a dotted name goes into nested ones; `metadata` is the checkpoint's own. A field that is absent is None.
+Texts are ordered as versions: `transformers_version < '5'` holds for '4.57.1' and not for '10.0'.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from itertools import pairwise
 from typing import Any
 
 from weightloom.engine.errors import RuleError
+from weightloom.engine.versions import version_key
 
 _MAX_LENGTH = 500
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -29,10 +31,10 @@ _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
+    ast.Lt: lambda a, b: operator.lt(*_ordered(a, b)),
+    ast.LtE: lambda a, b: operator.le(*_ordered(a, b)),
+    ast.Gt: lambda a, b: operator.gt(*_ordered(a, b)),
+    ast.GtE: lambda a, b: operator.ge(*_ordered(a, b)),
     ast.In: lambda a, b: a in b,
     ast.NotIn: lambda a, b: a not in b,
     ast.Is: operator.is_,
@@ -191,6 +193,11 @@ def _arithmetic(node: ast.BinOp, scope: Mapping[str, Any]) -> Any:
     if not all(isinstance(side, int | float) for side in sides):
         raise TypeError(f"{sides[0]!r} and {sides[1]!r} are not both numbers")
     return _BINARY[type(node.op)](*sides)
+
+
+def _ordered(one: Any, other: Any) -> tuple[Any, Any]:
+    texts = isinstance(one, str) and isinstance(other, str)
+    return (version_key(one), version_key(other)) if texts else (one, other)
 
 
 def _compare(node: ast.Compare, scope: Mapping[str, Any]) -> bool:

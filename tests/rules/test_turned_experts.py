@@ -45,7 +45,7 @@ def test_the_shape_tells(in_file: tuple[int, ...], version: str | None, turned: 
     assert is_turned(plan(in_file, STRAIGHT, config(version))) == turned
 
 
-@pytest.mark.parametrize(("version", "turned"), [("4.57.1", True), ("5.0.0", False)])
+@pytest.mark.parametrize(("version", "turned"), [("4.57.1", True), ("5.0.0", False), ("10.0.0", False)])
 def test_the_config_tells_of_square_ones(version: str, turned: bool) -> None:
     assert is_turned(plan(SQUARE, SQUARE, config(version, hidden=48))) == turned
 
