@@ -1,0 +1,95 @@
+"""Layers by stages: each rank does some of a model's layers, and hands on what it makes to the next."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import mlx.core as mx
+import mlx.nn as nn
+
+from weightloom.plugins.layers.cache import Cache
+from weightloom.plugins.layers.masks import Mask
+
+
+class Handover(Protocol):
+    """What a decoder does before its first layer and after its last."""
+
+    def take(self, x: mx.array) -> mx.array:
+        """Give what the first layer here works on; `x` are the embedded tokens."""
+        ...
+
+    def give(self, x: mx.array) -> mx.array:
+        """Give what the last layer of all has made; `x` is what the last one here has."""
+        ...
+
+
+class Alone:
+    """One process does all."""
+
+    def take(self, x: mx.array) -> mx.array:
+        """Give x."""
+        return x
+
+    def give(self, x: mx.array) -> mx.array:
+        """Give x."""
+        return x
+
+
+class Stage:
+    """One rank of several, in the order of the layers."""
+
+    def __init__(self, group: mx.distributed.Group) -> None:
+        self._group = group
+
+    def layers(self, count: int) -> range:
+        """Say which of `count` layers are this rank's; the first ranks have one more where they do not divide."""
+        each, more = divmod(count, self._group.size())
+        rank = self._group.rank()
+        first = rank * each + min(rank, more)
+        return range(first, first + each + (rank < more))
+
+    def take(self, x: mx.array) -> mx.array:
+        """Give the embedded tokens on the first rank, what the one before has made on the others."""
+        rank = self._group.rank()
+        return x if rank == 0 else mx.distributed.recv_like(x, rank - 1, group=self._group)
+
+    def give(self, x: mx.array) -> mx.array:
+        """Send to the next rank, if any; give, on all ranks, what the last one has made."""
+        rank, batch = self._group.rank(), x.shape[0]
+        if rank + 1 < self._group.size():
+            x = mx.distributed.send(x, rank + 1, group=self._group)
+        return mx.distributed.all_gather(x, group=self._group)[-batch:]
+
+
+class ElsewhereCache:
+    """The cache of a layer of another rank: counts tokens and keeps nothing."""
+
+    def __init__(self) -> None:
+        self._offset = 0
+
+    @property
+    def offset(self) -> int:
+        """Tokens seen so far."""
+        return self._offset
+
+    def update(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
+        """Count, and give back what came."""
+        self._offset += keys.shape[2]
+        return keys, values
+
+
+class Elsewhere(nn.Module):
+    """A layer that another rank does; it has no parameters."""
+
+    def __init__(self, window: int | None) -> None:
+        super().__init__()
+        self.window = window
+
+    def __call__(self, x: mx.array, mask: Mask, cache: Cache) -> mx.array:
+        """(B, L, hidden_size) -> the same, the tokens counted."""
+        cache.update(x[:, None], x[:, None])
+        return x
+
+    def make_cache(self) -> Cache:
+        """Give an empty cache."""
+        return ElsewhereCache()
