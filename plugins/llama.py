@@ -118,10 +118,11 @@ def build(config: Config) -> CausalLM:
 
 
 SHARDING = {
+    r"^(model\.embed_tokens|lm_head)\.": "vocab",
     r"self_attn\.[qkv]_proj\.": "column",
-    r"self_attn\.o_proj\.weight": "row",
+    r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
     r"mlp\.(gate|up)_proj\.": "column",
-    r"mlp\.down_proj\.weight": "row",
+    r"mlp\.down_proj\.(weight|scales|biases)$": "row",
 }
 
 LLAMA = Architecture(

@@ -113,8 +113,9 @@ MIXTRAL = Architecture(
     build=build,
     adapters=("lora", "dora"),
     sharding={
+        r"^(model\.embed_tokens|lm_head)\.": "vocab",
         r"self_attn\.[qkv]_proj\.": "column",
-        r"self_attn\.o_proj\.weight": "row",
+        r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
         r"experts\.gate_up_proj": "packed",
         r"experts\.down_proj": "row",
     },

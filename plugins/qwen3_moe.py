@@ -147,10 +147,11 @@ QWEN3_MOE = Architecture(
     build=build,
     adapters=("lora", "dora"),
     sharding={
+        r"^(model\.embed_tokens|lm_head)\.": "vocab",
         r"self_attn\.[qkv]_proj\.": "column",
-        r"self_attn\.o_proj\.weight": "row",
+        r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
         r"mlp\.(gate|up)_proj\.": "column",
-        r"mlp\.down_proj\.weight": "row",
+        r"mlp\.down_proj\.(weight|scales|biases)$": "row",
         r"experts\.gate_up_proj": "packed",
         r"experts\.down_proj": "row",
     },

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from weightloom.engine.errors import UsageError
+from weightloom.runtime.ranks import agreed
 from weightloom.runtime.token_ids import need_known_ids
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def generate_ids(
     logits = _prefill(m, ids, cache)
     for _ in range(max_tokens):
         key, now = (None, None) if key is None else mx.random.split(key)
-        token = _sample(logits, temperature, now)
+        token = agreed(_sample(logits, temperature, now), m.share)
         if token in stops:
             return
         yield token

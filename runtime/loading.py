@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from weightloom.runtime.foreign_code import ignored_code
 from weightloom.runtime.model import LoadedModel
 from weightloom.runtime.opening import Opened, open_path
 from weightloom.runtime.prepare import Prepared, prepare
+from weightloom.runtime.ranks import Share, Way, bytes_read, take_part
 from weightloom.runtime.widening import widened
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def load(
     surgery: object = None,
     rules: RuleSet | str | Path | None = None,
     strict: bool = True,
-    sharding: Sharding | None = None,
+    sharding: Sharding | Way | None = None,
     quantize: object = None,
     text_only: bool | None = None,
     architecture: str | None = None,
@@ -43,32 +44,41 @@ def load(
 ) -> LoadedModel:
     """Load a model from a directory, a safetensors file or index, or a GGUF file.
 
+    In one of several processes (mlx.launch), `sharding` gives each its part: "tensor" cuts parameters as the
+    architecture says, "pipeline" gives each rank some of the layers, a Sharding cuts as it says.
+
     `dtype` ("bfloat16", "float16", "float32", or MLX's own) casts float parameters; by default all stay as they
     are in the file. `rules` act before those of the architecture. `architecture` settles which plugin where
-    several offer the model type. `lazy`, `adapter`, `surgery`, `sharding`, `quantize` and `text_only` are names
+    several offer the model type. `lazy`, `adapter`, `surgery`, `quantize` and `text_only` are names
     that later versions fill: anything but their defaults raises UsageError. Raises PluginError for a model type
     that no plugin serves, ConfigError for a config that cannot be, PlanError where the tensors do not fit,
     CheckpointError and StorageError as reading does.
     """
-    _refuse_unfilled(
-        lazy=lazy, adapter=adapter, surgery=surgery, sharding=sharding, quantize=quantize, text_only=text_only
-    )
+    _refuse_unfilled(lazy=lazy, adapter=adapter, surgery=surgery, quantize=quantize, text_only=text_only)
     cast = None if dtype is None else safetensors_dtype(str(dtype))
     manager = manager or PluginManager()
     opened = open_path(path)
     try:
         found = prepare(opened, rules=rules, architecture=architecture, manager=manager)
         found.plan.check(strict)
-        stored = found.plan if cast is None else with_dtype(found.plan, cast)
+        part = None if sharding is None else take_part(found, sharding)
+        stored = _cast(found.plan if part is None else part.plan, cast)
         plan = widened(stored)
         # A lenient load leaves what the file lacks as the module made it; the report and the notes name it.
         initial = {name: array for name, array in parameters(found.module).items() if name in plan.report.missing}
-        bind(found.module, {**initial, **plan.load(progress=progress, strict=strict)})
+        before = bytes_read()
+        made = plan.load(None if part is None else part.sharding, progress=progress, strict=strict)
+        bind(found.module, {**initial, **made})
         found.module.eval()
-        return _loaded(opened, found, plan, stored.params, cast, manager)
+        share = None if part is None else part.share(found.module, widened(_cast(found.plan, cast)).nbytes, before)
+        return _loaded(opened, found, plan, stored.params, cast, (*manager.notes, *(part.notes if part else ())), share)
     except BaseException:
         opened.checkpoint.close()
         raise
+
+
+def _cast(plan: Plan, dtype: str | None) -> Plan:
+    return plan if dtype is None else with_dtype(plan, dtype)
 
 
 def _loaded(
@@ -77,7 +87,8 @@ def _loaded(
     plan: Plan,
     stored: Mapping[str, TensorSpec],
     cast: str | None,
-    manager: PluginManager,
+    remarks: Sequence[str],
+    share: Share | None,
 ) -> LoadedModel:
     config, tokenizer = opened.need_config(), opened.tokenizer()
     about_template = tokenizer.template.note if tokenizer and tokenizer.template else None
@@ -94,7 +105,8 @@ def _loaded(
         stored=stored,
         layout=found.layout,
         tokenizer=tokenizer,
-        notes=(*notes, *manager.notes),
+        notes=(*notes, *remarks),
+        share=share,
     )
 
 
@@ -110,6 +122,5 @@ def _refuse_unfilled(**options: object) -> None:
             raise UsageError(
                 f"{name} was given, and loading with it is not there yet",
                 expected=f"{name} left at its default",
-                hint="`Plan.load` takes a sharding" if name == "sharding" else None,
                 field=name,
             )

@@ -16,13 +16,16 @@ from weightloom.runtime.tokenizer import Tokenizer
 if TYPE_CHECKING:
     import mlx.nn as nn
 
+    from weightloom.runtime.ranks import Share
+
 
 @dataclass
 class LoadedModel:
     """What `load` gives: the module, its config as read, the plan that mapped it, its tokenizer.
 
     `stored` is the parameters' specs as a save writes them: some are wider while they run. `folder` has the files
-    beside the weights. `notes` says what was set aside: code that came along, a second chat template.
+    beside the weights. `notes` says what was set aside: code that came along, a second chat template. `share` is what
+    this process holds of a model that is cut among several, None where it has all.
     """
 
     model: nn.Module
@@ -36,6 +39,7 @@ class LoadedModel:
     layout: str = "hf"
     tokenizer: Tokenizer | None = None
     notes: tuple[str, ...] = ()
+    share: Share | None = None
 
     @property
     def report(self) -> LoadReport:

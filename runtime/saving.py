@@ -32,6 +32,13 @@ def save(
     progress: Progress | None = None,
 ) -> list[Path]:
     """Write a model (see `LoadedModel.save`)."""
+    if m.share is not None:
+        raise UsageError(
+            f"this process holds a part of the model ({m.share})",
+            expected="a model that is whole",
+            hint="`convert` writes any layout from disk to disk; or load it as one process",
+            field="sharding",
+        )
     plan = m.plan
     if layout == ORIGINAL and m.layout == GGUF:
         raise UsageError(

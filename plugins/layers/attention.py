@@ -50,6 +50,10 @@ class Attention(nn.Module):
         mixed = mx.fast.scaled_dot_product_attention(queries, keys, values, scale=scale, mask=mask)
         return self.o_proj(mixed.transpose(0, 2, 1, 3).flatten(2))
 
+    def heads(self) -> dict[str, int]:
+        """Give the count of heads of queries, and of keys and values, by the config's field."""
+        return {"num_attention_heads": self._shape.heads, "num_key_value_heads": self._shape.kv_heads}
+
     def _split(self, x: mx.array) -> mx.array:
         """(B, L, heads * head_dim) -> (B, L, heads, head_dim)."""
         return x.reshape(*x.shape[:2], -1, self._shape.head_dim)

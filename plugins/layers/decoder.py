@@ -10,6 +10,7 @@ import mlx.nn as nn
 from weightloom.plugins.layers.attention import Attention
 from weightloom.plugins.layers.cache import Cache, NoCache, make_cache
 from weightloom.plugins.layers.masks import Mask, causal_mask
+from weightloom.plugins.layers.stages import Alone, Elsewhere, Handover, Stage
 
 
 class Block(nn.Module):
@@ -29,6 +30,10 @@ class Block(nn.Module):
         added: mx.array = self.mlp(self.post_attention_layernorm(x))
         return x + added
 
+    def make_cache(self) -> Cache:
+        """Give an empty cache."""
+        return make_cache(self.window)
+
 
 class Decoder(nn.Module):
     """Embeddings, blocks and the last norm; parameters `embed_tokens`, `layers`, `norm`."""
@@ -36,7 +41,8 @@ class Decoder(nn.Module):
     def __init__(self, vocab_size: int, hidden_size: int, eps: float, blocks: Sequence[Block]) -> None:
         super().__init__()
         self.embed_tokens = nn.Embedding(vocab_size, hidden_size)
-        self.layers = list(blocks)
+        self.layers: list[Block | Elsewhere] = list(blocks)
+        self._handover: Handover = Alone()
         self.norm = nn.RMSNorm(hidden_size, eps)
 
     def __call__(self, tokens: mx.array, cache: Sequence[Cache] | None = None) -> mx.array:
@@ -45,11 +51,17 @@ class Decoder(nn.Module):
         length, offset = tokens.shape[1], caches[0].offset
         windows = {layer.window for layer in self.layers}
         masks: dict[int | None, Mask] = {window: causal_mask(length, offset, window) for window in windows}
-        x: mx.array = self.embed_tokens(tokens)
+        x: mx.array = self._handover.take(self.embed_tokens(tokens))
         for layer, own in zip(self.layers, caches, strict=True):
             x = layer(x, masks[layer.window], own)
-        last: mx.array = self.norm(x)
+        last: mx.array = self.norm(self._handover.give(x))
         return last
+
+    def at_stage(self, stage: Stage) -> None:
+        """Keep the layers of one stage alone."""
+        here = stage.layers(len(self.layers))
+        self.layers = [layer if number in here else Elsewhere(layer.window) for number, layer in enumerate(self.layers)]
+        self._handover = stage
 
 
 class CausalLM(nn.Module):
@@ -73,4 +85,8 @@ class CausalLM(nn.Module):
 
     def make_cache(self) -> list[Cache]:
         """Give an empty cache for each layer."""
-        return [make_cache(layer.window) for layer in self.model.layers]
+        return [layer.make_cache() for layer in self.model.layers]
+
+    def at_stage(self, group: mx.distributed.Group) -> None:
+        """Keep the layers of this rank's stage alone; embeddings, last norm and head are on all ranks."""
+        self.model.at_stage(Stage(group))

@@ -41,6 +41,16 @@ class Experts(nn.Module):
         self.gate_up_proj = mx.zeros((count, 2 * intermediate_size, hidden_size))
         self.down_proj = mx.zeros((count, hidden_size, intermediate_size))
 
+    @property
+    def count(self) -> int:
+        """How many experts there are."""
+        return self._sizes[0]
+
+    @property
+    def hidden_size(self) -> int:
+        """H."""
+        return self._sizes[1]
+
     def __call__(self, x: mx.array, chosen: mx.array) -> mx.array:
         """Tokens (N, H) and their experts (N, k) -> what each expert makes of them, (N, k, H)."""
         # Sorted by expert, each matrix is read once.
@@ -99,15 +109,23 @@ class SparseMlp(nn.Module):
 
     def __init__(self, experts: Experts, router: Router, k: int) -> None:
         super().__init__()
-        count, _, hidden_size = experts.gate_up_proj.shape
+        hidden_size, count = experts.hidden_size, experts.count
         self._router = router
         self._k = k
         self.gate = nn.Linear(hidden_size, count, bias=False)
         self.experts = experts
 
+    @property
+    def routing(self) -> tuple[Router, int]:
+        """The router, and how many experts it chooses for each token."""
+        return self._router, self._k
+
     def __call__(self, x: mx.array) -> mx.array:
         """(B, L, H) -> the same shape: the weighted sum of what the chosen experts make."""
         tokens = x.reshape(-1, x.shape[-1])
         chosen, weights = self._router(self.gate(tokens), self._k)
-        made = self.experts(tokens, chosen)
-        return (made * weights[..., None]).sum(axis=1).astype(x.dtype).reshape(x.shape)
+        return self.mix(self.experts, tokens, chosen, weights).astype(x.dtype).reshape(x.shape)
+
+    def mix(self, experts: Experts, tokens: mx.array, chosen: mx.array, weights: mx.array) -> mx.array:
+        """Tokens (N, H), their experts and weights (N, k) -> the weighted sums (N, H), float32."""
+        return (experts(tokens, chosen) * weights[..., None]).sum(axis=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from weightloom.runtime.arguments import count
@@ -11,6 +12,7 @@ from weightloom.runtime.outcome import FINE, Outcome
 
 if TYPE_CHECKING:
     from weightloom.runtime.model import LoadedModel
+    from weightloom.runtime.ranks import Way
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0 takes the likeliest token (0)")
     parser.add_argument("--seed", type=count, default=None, metavar="N", help="for temperatures above 0")
     add_running(parser)
+    add_parallel(parser)
 
 
 def add_running(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +34,17 @@ def add_running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--architecture", metavar="NAME", help="which plugin, where several offer the model type")
 
 
-def load_model(args: argparse.Namespace) -> LoadedModel:
+def add_parallel(parser: argparse.ArgumentParser) -> None:
+    """Add how several processes share a model."""
+    parser.add_argument(
+        "--parallel",
+        choices=("tensor", "pipeline"),
+        default="tensor",
+        help="under mlx.launch: each process has a part of every layer, or some of the layers (tensor)",
+    )
+
+
+def load_model(args: argparse.Namespace, sharding: Way | None = None) -> LoadedModel:
     """Load the model that the arguments name, with a progress bar."""
     from weightloom.runtime.extras import need_mlx
 
@@ -40,31 +53,52 @@ def load_model(args: argparse.Namespace) -> LoadedModel:
     from weightloom.runtime.progress import progress_bar
 
     with progress_bar("load", args.quiet) as progress:
-        return load(args.path, args.dtype, rules=args.rules, architecture=args.architecture, progress=progress)
+        return load(
+            args.path,
+            args.dtype,
+            rules=args.rules,
+            architecture=args.architecture,
+            sharding=sharding,
+            progress=progress,
+        )
 
 
 def run(args: argparse.Namespace) -> Outcome:
-    """Generate; the text goes out piece by piece unless JSON is asked for."""
-    from weightloom.runtime.generation import generate
-    from weightloom.runtime.printing import put
+    """Generate; the text goes out piece by piece unless JSON is asked for. Of several ranks the first one speaks."""
+    from weightloom.runtime.extras import need_mlx
 
-    m = load_model(args)
+    need_mlx()
+    from weightloom.runtime.generation import generate
+    from weightloom.runtime.ranks import find_group
+
+    m = load_model(args, args.parallel if find_group() is not None else None)
+    speaks = m.share is None or m.share.group.rank() == 0
     prompt: Any = [{"role": "user", "content": args.prompt}] if args.chat else args.prompt
-    pieces: list[str] = []
-    for piece in generate(m, prompt, args.max_tokens, args.temperature, stream=True, seed=args.seed):
-        pieces.append(piece)
-        if not args.json and not put(piece):
-            break
-    text = "".join(pieces)
+    pieces = generate(m, prompt, args.max_tokens, args.temperature, stream=True, seed=args.seed)
+    text = _spoken(pieces, quiet=args.json or not speaks)
+    if not speaks:
+        return Outcome(FINE, {}, complaint=complaint(m))
     data = {"command": "generate", "path": args.path, "prompt": args.prompt, "text": text, "notes": m.notes}
-    if not args.json:
-        put("\n")
     return Outcome(FINE, data, complaint=complaint(m))
 
 
+def _spoken(pieces: Iterator[str], quiet: bool) -> str:
+    """Write pieces as they come, unless it is to be quiet, until nobody listens; give all as one text."""
+    from weightloom.runtime.printing import put
+
+    said: list[str] = []
+    for piece in pieces:
+        said.append(piece)
+        if not quiet and not put(piece):
+            break
+    if not quiet:
+        put("\n")
+    return "".join(said)
+
+
 def complaint(m: LoadedModel) -> str:
-    """What a model was loaded without, for the error stream."""
-    return "\n".join(f"note: {note}" for note in m.notes)
+    """What a model was loaded without, and of several ranks what this one holds, for the error stream."""
+    return "\n".join((*(f"note: {note}" for note in m.notes), *(() if m.share is None else (str(m.share),))))
 
 
 GENERATE = Command("generate", "continue a text with a model", add_arguments, run)
