@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import accumulate, pairwise, takewhile
+from itertools import accumulate, pairwise, product, takewhile
 from math import prod
 from random import Random
 from typing import Any
@@ -652,16 +652,7 @@ def _stacks_across(stage: Stage) -> Drawn:
 
 
 def _unstacks_across(stage: Stage) -> Drawn:
-    shape = _alike(stage)
-    if shape is None or any(len(part) > 1 for part in stage):
-        return None
-    fitting = [
-        (stack, join, lists)
-        for stack in range(len(shape))
-        for join in range(len(shape))
-        for lists in (1, 2, 3)
-        if shape[join] and shape[join] % lists == 0 and 0 < shape[stack] // (lists if stack == join else 1) < 9
-    ]
+    fitting = _unstackable(stage)
     if not fitting:
         return None
 
@@ -677,6 +668,21 @@ def _unstacks_across(stage: Stage) -> Drawn:
         return Applied(UnstackAcross(stack, join), run, spreads=True)
 
     return step()
+
+
+def _unstackable(stage: Stage) -> list[tuple[int, int, int]]:
+    """Where single tensors, unlike perhaps, can be cut and unstacked: (stacked axis, cut axis, pieces)."""
+    shapes = [part[0] for part in stage]
+    if any(len(part) > 1 for part in stage) or len({len(shape) for shape in shapes}) > 1:
+        return []
+    axes = range(len(shapes[0]))
+    return [
+        (stack, join, lists)
+        for stack, join, lists in product(axes, axes, (1, 2, 3))
+        if all(shape[join] and shape[join] % lists == 0 for shape in shapes)
+        if len(runs := {shape[stack] // (lists if stack == join else 1) for shape in shapes}) == 1
+        if 0 < min(runs) < 9
+    ]
 
 
 OP_STEPS: Mapping[type[ConversionOp], Callable[[Stage], Drawn]] = {

@@ -66,6 +66,32 @@ def test_one_list_of_experts_is_shared_by_two_towers(tmp_path: Path) -> None:
     check({**gate, **up, **down}, rules, expected, tmp_path)
 
 
+def test_towers_may_have_experts_of_sizes_of_their_own(tmp_path: Path) -> None:
+    """Experts of the text are wider than those of the images; each tower's are of one size."""
+    sizes = (3, 3, 2, 2)
+    gate = {f"e.{n}.gate": counted(size, 5, start=100 * n) for n, size in enumerate(sizes)}
+    up = {f"e.{n}.up": counted(size, 5, start=1000 + 100 * n) for n, size in enumerate(sizes)}
+    rule = WeightConverter([r"e\.*.gate", r"e\.*.up"], ["text", "vision"], [StackAcross()])
+    gates, ups = list(gate.values()), list(up.values())
+    expected = {
+        name: np.concatenate([np.stack(gates[half]), np.stack(ups[half])], 1)
+        for name, half in (("text", slice(2)), ("vision", slice(2, 4)))
+    }
+    check({**gate, **up}, [rule], expected, tmp_path)
+
+
+def test_a_tower_s_experts_are_of_one_size() -> None:
+    specs = {f"e.{n}.w": TensorSpec("BF16", (size, 2)) for n, size in enumerate((3, 2, 3, 2))}
+    plan = plan_specs(specs, [WeightConverter(r"e\.*.w", ["a", "b"], [StackAcross()])])
+    assert "BF16 [3, 2] and of BF16 [2, 2]" in plan.report.mismatched[0].seen
+
+
+def test_towers_that_hold_unequally_many_experts_are_refused() -> None:
+    specs = {"a": TensorSpec("BF16", (2, 6, 5)), "b": TensorSpec("BF16", (3, 6, 5))}
+    plan = plan_specs(specs, [WeightConverter(["a", "b"], [r"e\.*.w"], [UnstackAcross()])])
+    assert "2, 3 tensors stacked" in plan.report.mismatched[0].seen
+
+
 @pytest.mark.parametrize(("count", "seen"), [(3, "3 tensors for 2 targets"), (1, "1 tensors for 2 targets")])
 def test_experts_that_two_towers_cannot_share_are_refused(count: int, seen: str) -> None:
     rule = WeightConverter(r"e\.*.w", ["a", "b"], [StackAcross()])
