@@ -63,7 +63,7 @@ def _without_shapes(op: ConversionOp) -> ConversionOp:
     if isinstance(op, Split) and op.sizes is None:
         return Chunk(op.dim)
     if isinstance(op, Transpose):
-        return Transpose(op.dim0, op.dim1)
+        return Transpose(op.dim0, op.dim1, only=op.only)
     return op
 
 

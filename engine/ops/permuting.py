@@ -13,19 +13,24 @@ from weightloom.engine.ops.base import Amount, ConversionOp, amount, axis_of, re
 
 @dataclass(frozen=True, slots=True)
 class Transpose(ConversionOp):
-    """Swap two axes.
+    """Swap two axes; with `only`, of the patterns that have one of these texts in them.
 
     With `check_dims` a tensor that already has its target's shape is left as it is. Where both readings have
-    that shape (square) the shape says nothing, and PlanError is raised instead of a guess.
+    that shape (square) the shape says nothing, and PlanError is raised instead of a guess; so it is where `only`
+    picks no pattern.
     """
 
     dim0: int = 0
     dim1: int = 1
     check_dims: bool = False
+    only: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "only", _texts(self.only))
 
     def lower(self, chain: Chain) -> None:
         """One permutation a tensor."""
-        for number, part in enumerate(chain.parts):
+        for number, part in self._chosen(chain):
             for item, spec in enumerate(part.specs):
                 axes = list(range(len(spec.shape)))
                 a, b = (axis_of("Transpose", dim, len(axes)) for dim in (self.dim0, self.dim1))
@@ -37,6 +42,21 @@ class Transpose(ConversionOp):
     def inverse(self) -> Transpose:
         """A swap undoes itself."""
         return self
+
+    def _chosen(self, chain: Chain) -> list[tuple[int, Part]]:
+        texts = self.only
+        chosen = [
+            (number, part)
+            for number, part in enumerate(chain.parts)
+            if texts is None or any(text in part.label for text in texts)
+        ]
+        if not chosen:
+            raise PlanError(
+                f"Transpose: only {', '.join(texts or ())}, of {', '.join(part.label for part in chain.parts)}",
+                expected="a part of one of these patterns",
+                field="only",
+            )
+        return chosen
 
     def _is_turned(self, chain: Chain, part: int, shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
         targets = chain.context.targets
@@ -155,6 +175,15 @@ class PermuteForRope(ConversionOp):
             return with_text_config(config)
         nested = config.get(self.subconfig_key, config)
         return nested if isinstance(nested, Mapping) else config
+
+
+def _texts(texts: Any) -> tuple[str, ...] | None:
+    if texts is None:
+        return None
+    found = tuple(texts) if isinstance(texts, list | tuple) else ()
+    if not found or not all(isinstance(text, str) and text for text in found):
+        raise RuleError(f"only is {texts!r}", expected="a list of texts, parts of patterns", field="only")
+    return found
 
 
 def _own_heads(rows: int, config: Mapping[str, Any], most_rows: int) -> int:

@@ -39,7 +39,7 @@ def test_a_shipped_file(file: Path) -> None:
 
 def test_another_layout_of_llama_is_not_its_relatives() -> None:
     assert "gguf" in registry.layouts("mistral")
-    assert registry.layouts("qwen2") == registry.layouts("gemma2") == registry.layouts("mixtral") == ("hf",)
+    assert not any("gguf" in registry.layouts(relative) for relative in ("qwen2", "gemma2", "mixtral"))
 
 
 def test_no_problem_and_no_identifier_twice() -> None:
