@@ -22,6 +22,8 @@ from weightloom.engine.errors import RuleError
 from weightloom.engine.index_map import IndexMap
 from weightloom.engine.moves import Cut, Join, Move, Permute, Reorder, Reshape
 from weightloom.engine.ops import (
+    ChannelsFirst,
+    ChannelsLast,
     Chunk,
     Concatenate,
     Conv3dToLinear,
@@ -597,6 +599,24 @@ def _to_convs(stage: Stage) -> Drawn:
     return step()
 
 
+def _channels_first(stage: Stage) -> Drawn:
+    return _turned(stage, ChannelsFirst, -1, 1)
+
+
+def _channels_last(stage: Stage) -> Drawn:
+    return _turned(stage, ChannelsLast, 1, -1)
+
+
+def _turned(stage: Stage, op: Callable[[int | str], ConversionOp], old: int, new: int) -> Drawn:
+    shapes = [shape for part in stage for shape in part]
+    if any(len(shape) < 3 for shape in shapes) or len(sizes := {shape[old] for shape in shapes}) > 1 or 0 in sizes:
+        return None
+    size = min(sizes)
+    return st.sampled_from((size, f"n{size}")).map(
+        lambda channels: Applied(op(channels), each(lambda x: np.moveaxis(x, old, new)))
+    )
+
+
 def _unpads(stage: Stage) -> Drawn:
     shape = _only(stage)
     if shape is None:
@@ -703,6 +723,8 @@ OP_STEPS: Mapping[type[ConversionOp], Callable[[Stage], Drawn]] = {
     Rearrange: _rearranges,
     Conv3dToLinear: _to_linears,
     LinearToConv3d: _to_convs,
+    ChannelsFirst: _channels_first,
+    ChannelsLast: _channels_last,
     Unpad: _unpads,
     Pad: _pads,
     StackAcross: _stacks_across,
@@ -711,7 +733,12 @@ OP_STEPS: Mapping[type[ConversionOp], Callable[[Stage], Drawn]] = {
 # They change values, which unsigned integers cannot follow; tests/engine/test_ops_values.py has them.
 VALUE_OPS: frozenset[type[ConversionOp]] = frozenset({DequantizeExperts})
 _CLOSED = (Concatenate, Chunk, Split, SplitModulelist, MergeModulelist, StackAcross, UnstackAcross, Unpad, Pad)
-_NDIMS: Mapping[type[ConversionOp] | None, tuple[int, int]] = {Conv3dToLinear: (5, 5), LinearToConv3d: (2, 2)}
+_NDIMS: Mapping[type[ConversionOp] | None, tuple[int, int]] = {
+    Conv3dToLinear: (5, 5),
+    LinearToConv3d: (2, 2),
+    ChannelsFirst: (3, 4),
+    ChannelsLast: (3, 4),
+}
 
 
 @st.composite

@@ -9,6 +9,8 @@ import pytest
 
 from tests.engine.layouts import Array, check, counted, plan_specs
 from weightloom.engine import (
+    ChannelsFirst,
+    ChannelsLast,
     Chunk,
     Concatenate,
     Conv3dToLinear,
@@ -228,6 +230,21 @@ def test_a_kernel_is_put_channels_last(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("shape", [(4, 2, 2, 3), (3, 3, 3, 3)])
+def test_channels_come_first(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    """Case C16: where the shape shows nothing, the layout that the file is in decides."""
+    kernel = counted(*shape)
+    rule = WeightConverter("w", "v", [ChannelsFirst("n")])
+    check({"w": kernel}, [rule], {"v": np.moveaxis(kernel, -1, 1)}, tmp_path, {"n": 3})
+
+
+def test_channels_that_are_first_stay_there() -> None:
+    """Case C16: a file that says it is MLX's, and has them where torch has them."""
+    plan = plan_specs({"w": TensorSpec("F32", (4, 3, 2, 2))}, [WeightConverter("w", "v", [ChannelsFirst(3)])])
+    assert plan.params == {"v": TensorSpec("F32", (4, 3, 2, 2))}
+    assert plan.groups[0].program.is_identity
+
+
 def test_a_shape_is_taken_from_the_parameter() -> None:
     rule = WeightConverter("w", "v", [Reshape()])
     plan = plan_specs({"w": TensorSpec("F32", (4, 6))}, [rule], params={"v": TensorSpec("F32", (3, 8))})
@@ -250,6 +267,8 @@ MISFITS: list[tuple[tuple[int, ...], ConversionOp, str]] = [
     ((4, 6), Conv3dToLinear(1, (2, 3, 1)), "tensor of"),
     ((4, 6), LinearToConv3d(1, (2, 2, 1)), "tensor of"),
     ((4, 6), UnstackAcross(2, 0), "dim 2"),
+    ((4, 6), ChannelsFirst(6), "channels, 6, last"),
+    ((4, 2, 6), ChannelsLast(3), "channels, 3, first"),
 ]
 
 
@@ -271,6 +290,8 @@ def test_what_does_not_fit_is_said(shape: tuple[int, ...], op: ConversionOp, tex
         lambda: Rearrange(0, (True, False)),
         lambda: Conv3dToLinear(3, (2, 2)),
         lambda: Reshape(()),
+        lambda: ChannelsFirst(0),
+        lambda: ChannelsLast(True),
         lambda: Reshape(("n +",)),
         lambda: Unflatten(0, 1, sizes=(None,)),
     ],
