@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from weightloom.engine.build import build_plan as build_plan
     from weightloom.engine.checkpoint import Checkpoint as Checkpoint
+    from weightloom.engine.claims import Absent as Absent
     from weightloom.engine.claims import Drop as Drop
     from weightloom.engine.claims import KeepDtype as KeepDtype
     from weightloom.engine.claims import Tie as Tie
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from weightloom.engine.errors import WeightloomError as WeightloomError
     from weightloom.engine.fresh import save_plan as save_plan
     from weightloom.engine.index_map import IndexMap as IndexMap
+    from weightloom.engine.ops import Add as Add
+    from weightloom.engine.ops import ChannelsFirst as ChannelsFirst
+    from weightloom.engine.ops import ChannelsLast as ChannelsLast
     from weightloom.engine.ops import Chunk as Chunk
     from weightloom.engine.ops import Concatenate as Concatenate
     from weightloom.engine.ops import Conv3dToLinear as Conv3dToLinear
@@ -64,7 +68,7 @@ if TYPE_CHECKING:
 _HOME = {
     "build": ("build_plan",),
     "checkpoint": ("Checkpoint",),
-    "claims": ("Drop", "KeepDtype", "Tie"),
+    "claims": ("Absent", "Drop", "KeepDtype", "Tie"),
     "converter": ("WeightConverter",),
     "describe": ("Row", "Step"),
     "errors": (
@@ -80,6 +84,9 @@ _HOME = {
     "fresh": ("save_plan",),
     "index_map": ("IndexMap",),
     "ops": (
+        "Add",
+        "ChannelsFirst",
+        "ChannelsLast",
         "Chunk",
         "Concatenate",
         "Conv3dToLinear",

@@ -1,4 +1,4 @@
-"""Rules that say what becomes of a tensor without changing it: drop it, tie it, keep its dtype."""
+"""Rules that say what becomes of a tensor without changing it: drop it, tie it, leave it out, keep its dtype."""
 
 from __future__ import annotations
 
@@ -32,6 +32,11 @@ class _Selecting(Rule):
         """Say whether a pattern matches the name (as the scope shows it)."""
         return leftmost(self.sources, name) is not None
 
+    def selects_parameter(self, name: str) -> bool:
+        """Say whether a pattern matches a parameter's name, which may lack the prefix that the scope says."""
+        split = ("", name) if self.scope is None else self.scope.strip(name, takes_unprefixed=True)
+        return split is not None and self.selects(split[1])
+
     def inverse(self) -> _Selecting:
         """Give the rule itself: it changes nothing."""
         return self
@@ -49,6 +54,17 @@ class Drop(_Selecting):
     """
 
     kind: ClassVar[str] = "drop"
+
+
+@dataclass(frozen=True, init=False)
+class Absent(_Selecting):
+    """Parameters that this layout has no room for, by name: a vision tower in a text-only form.
+
+    They are not written in it, and are no loss of its own: what they came from is kept beside it. `why` says why it
+    lacks them.
+    """
+
+    kind: ClassVar[str] = "absent"
 
 
 @dataclass(frozen=True, init=False)

@@ -6,7 +6,7 @@ planned forwards: only if that gives exactly the parameters back is the answer g
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from weightloom.engine.build import build_plan
 from weightloom.engine.chain import Part
 from weightloom.engine.checkpoint import Checkpoint
-from weightloom.engine.claims import Tie
+from weightloom.engine.claims import Absent, Tie
 from weightloom.engine.converter import WeightConverter
 from weightloom.engine.errors import NotInvertible, PlanError
 from weightloom.engine.fit import Fit
@@ -24,6 +24,7 @@ from weightloom.engine.prefix import PrefixChange
 from weightloom.engine.program import Program
 from weightloom.engine.rename_group import RenameGroup
 from weightloom.engine.renaming import Renaming
+from weightloom.engine.report import LeftOut
 from weightloom.engine.resolve import Claim
 from weightloom.engine.rule import Rule
 from weightloom.engine.ruleset import RuleSet
@@ -36,6 +37,7 @@ def save_plan(
 ) -> Plan:
     """Plan the checkpoint that these parameters would be written to; `plan.save` writes it.
 
+    Parameters that a rule calls absent are not written; `report.absent` names them.
     Prefix changes and legacy names are not written unless marked `always`, and no rule that is marked otherwise.
     Raises NotInvertible, naming the rule, when a rule has no inverse or when loading the result would not give the
     parameters back.
@@ -43,13 +45,23 @@ def save_plan(
     ruleset = rules if isinstance(rules, RuleSet) else RuleSet(rules)
     config = config or {}
     active = [rule for rule in ruleset if rule.applies(config, {})]
+    absent = left_out(active, params)
+    params = {name: spec for name, spec in params.items() if name not in absent}
     shared = second_ends([rule for rule in active if isinstance(rule, Tie)], Fit(params, ruleset.base_model_prefix))
     written = {name: spec for name, spec in params.items() if name not in shared}
     writer = _Writer(active, config, written, ruleset.base_model_prefix)
     tensors, made_of = writer.tensors()
     plan = build_plan(Checkpoint.from_specs(tensors), ruleset, params, config=config)
     writer.verify(plan, made_of)
-    return replace(plan, report=replace(plan.report, notes=(*plan.report.notes, *_unwritten(active))))
+    notes = (*plan.report.notes, *_unwritten(active))
+    return replace(plan, report=replace(plan.report, absent=tuple(absent.values()), notes=notes))
+
+
+def left_out(rules: Sequence[Rule], params: Iterable[str]) -> dict[str, LeftOut]:
+    """Give the parameters that rules say their layout has no room for, each with the rule and why."""
+    asked = [rule for rule in rules if isinstance(rule, Absent)]
+    deciding = ((name, next((rule for rule in asked if rule.selects_parameter(name)), None)) for name in sorted(params))
+    return {name: LeftOut(name, rule.title(), rule.why) for name, rule in deciding if rule is not None}
 
 
 def _unwritten(rules: Sequence[Rule]) -> list[str]:

@@ -18,12 +18,13 @@ def joined(left: Sequence[Group], right: Sequence[Group]) -> Group:
     """Run the left groups side by side, put their results in order, run the right ones side by side.
 
     A remainder of the left feeds a filler of the right that is alike: what one plan leaves over, the other puts back.
+    What the left makes and the right has no use for is a remainder of the whole.
     """
     taken, between = _slots(left, "source", "left filler", out=False), _slots(left, "between", "left over", out=True)
     wanted, made = _slots(right, "between", "right filler", out=False), _slots(right, "target", "right over", out=True)
     fed = _fed(between, wanted)
     fillers = {key: spec for key, spec in wanted.items() if key[0] == "right filler" and key not in fed}
-    over = {key: spec for key, spec in between.items() if key[0] == "left over" and key not in fed.values()}
+    over = {key: spec for key, spec in between.items() if key not in wanted and key not in fed.values()}
     before = _beside([group.program for group in left]).beside(Program(tuple(fillers.values())))
     after = _beside([group.program for group in right]).beside(Program(tuple(over.values())))
     first = _first_the("source", {**taken, **fillers})

@@ -1,7 +1,7 @@
 """Restore: the way back from a step that changes values and has no exact inverse, by keeping its inputs.
 
 While the results are what the step made, bit for bit, its inputs are those of the source, so a save writes the
-source's own bytes. The step itself is never run.
+source's own bytes. The step itself is never run; some know another that computes inputs from other results, rounded.
 """
 
 from __future__ import annotations
@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """From the results of `step` back to its inputs, of `kept` specs; `made` are the specs of the results."""
+    """From the results of `step` back to its inputs, of `kept` specs; `made` are the specs of the results.
+
+    `back` computes inputs that lead to about these results, where nothing was kept that leads to them exactly.
+    """
 
     at: int
     step: ValueStep
     kept: Specs
     made: Specs
+    back: ValueStep | None = None
 
     @property
     def arity(self) -> int:
@@ -42,7 +46,9 @@ class Restore:
         return self.kept
 
     def apply(self, arrays: tuple[mx.array, ...]) -> tuple[mx.array, ...]:
-        """Refuse: values cannot be computed back."""
+        """Compute about what the inputs were; raises NotInvertible where there is no such step."""
+        if self.back is not None:
+            return self.back.apply(arrays)
         raise NotInvertible(
             f"{type(self.step).__name__} cannot be computed back",
             expected="a save of what was loaded, which writes the source's own bytes",

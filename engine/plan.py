@@ -110,7 +110,7 @@ class Plan:
     @cached_property
     def by_target(self) -> Mapping[str, Group]:
         """The group that makes each target."""
-        return {target: group for group in (*self.groups, *self.copies) for target in group.targets}
+        return {target: group for group in (*self.copies, *self.groups) for target in group.targets}
 
     @cached_property
     def by_source(self) -> Mapping[str, Group]:

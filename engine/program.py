@@ -86,8 +86,19 @@ class Program:
 
     @cached_property
     def restores(self) -> bool:
-        """Whether a step of it can only be answered by the source's own bytes."""
+        """Whether a step of it is answered exactly by the source's own bytes alone."""
         return any(isinstance(step, Restore) for step in self.moves)
+
+    @cached_property
+    def rounds(self) -> bool:
+        """Whether a step of it, or of its way back, is exact by the source's own bytes alone."""
+        steps = [step for step in self.moves if not isinstance(step, Move)]
+        return any(isinstance(step, Restore) or isinstance(_found_back(step), Restore) for step in steps)
+
+    @cached_property
+    def computes(self) -> bool:
+        """Whether it can be run, rounded if need be: no step has the source's own bytes for its only answer."""
+        return not any(isinstance(step, Restore) and step.back is None for step in self.moves)
 
     def inverse(self) -> Program:
         """Give the program from results back to sources; NotInvertible if a value step has no way back."""
@@ -177,11 +188,15 @@ def infer_step(step: Step, specs: Specs) -> Specs:
     return (*specs[: step.at], *step.infer(specs[step.at : stop]), *specs[stop:])
 
 
-def _cancel(step: Step, following: Step) -> bool:
+def _found_back(step: Step) -> Step | None:
     try:
-        return step.inverse() == following
+        return step.inverse()
     except NotInvertible:
-        return False
+        return None
+
+
+def _cancel(step: Step, following: Step) -> bool:
+    return _found_back(step) == following
 
 
 def _is_source(slot: int, view: View) -> bool:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from weightloom.engine.carrier import carried, memory_of
 from weightloom.engine.checkpoint import Checkpoint
 from weightloom.engine.dtypes import DTYPES
 from weightloom.engine.errors import NotInvertible
 from weightloom.engine.groups import Group
-from weightloom.engine.origin import CheckpointOrigin, Filler, ParameterOrigin, zeros
-from weightloom.engine.plan import Plan
+from weightloom.engine.origin import CheckpointOrigin, Filler, Origin, zeros
 from weightloom.engine.results import Results
 from weightloom.engine.virtual_file import load_arrays
-
-if TYPE_CHECKING:
-    import mlx.core as mx
 
 
 def filler_of(checkpoint: Checkpoint | None) -> Filler:
@@ -51,12 +46,12 @@ def _as_dtype(data: memoryview, group: Group, slot: int) -> memoryview:
     return memory_of(array.astype(getattr(mx, DTYPES[wanted.dtype or ""].mlx or "")))
 
 
-def check_fillers(back: Plan, params: Mapping[str, mx.array], groups: Iterable[Group]) -> None:
+def check_fillers(origin: Origin, groups: Iterable[Group]) -> None:
     """Refuse a save that would lose values: what a load filled with zeros is zeros still.
 
     Raises NotInvertible, naming the parameter and the rule.
     """
-    results = Results(ParameterOrigin(params, filler_of(back.checkpoint)))
+    results = Results(origin)
     for group in groups:
         for number in range(len(group.targets), len(group.program.out_specs)):
             if any(piece.tobytes().strip(b"\0") for piece in results.pieces(group, number)):

@@ -70,6 +70,18 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A parameter that a layout has no room for, so that it is not written in it."""
+
+    parameter: str
+    rule: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.parameter} [{self.rule}]{': ' + self.why if self.why else ''}"
+
+
+@dataclass(frozen=True, slots=True)
 class Tied:
     """A parameter that shares the tensor of another; `copy`: the checkpoint has both, and they must be equal."""
 
@@ -115,6 +127,7 @@ class LoadReport:
     incomplete: tuple[Incomplete, ...] = ()
     ambiguous: tuple[Ambiguous, ...] = ()
     dropped: tuple[Dropped, ...] = ()
+    absent: tuple[LeftOut, ...] = ()
     tied: tuple[Tied, ...] = ()
     lossy: tuple[Lossy, ...] = ()
     set_aside: tuple[SetAside, ...] = ()

@@ -51,6 +51,11 @@ class Results:
         return arrays
 
 
+def source_pieces(group: Group, slot: int, origin: Origin) -> Iterator[memoryview]:
+    """Give the bytes of one source of a group, as the origin has them, in blocks of some MiB."""
+    return _gathered(View.identity(slot, group.program.in_specs[slot]), origin.reader(group, (slot,)))
+
+
 def block_bytes(spec: TensorSpec) -> int:
     """Give the size of the blocks in which a tensor of this kind comes."""
     rows = spec.shape[0] if spec.shape else 1

@@ -14,7 +14,7 @@ from weightloom.engine.natural import natural
 from weightloom.engine.origin import BLOCK, CheckpointOrigin, Origin, ParameterOrigin
 from weightloom.engine.plan import Plan, Progress, need_loadable
 from weightloom.engine.remainders import check_fillers, filler_of
-from weightloom.engine.restoring import check_restored, refuse_restoring
+from weightloom.engine.restoring import refuse_restoring, restored
 from weightloom.engine.results import Results
 from weightloom.engine.shard_plan import Layout, Output, ShardPlan, plan_shards
 from weightloom.engine.shards import ShardWriter
@@ -53,11 +53,10 @@ def save(
     back = as_held(plan.inverse(), held)
     if plan.checkpoint is not None:
         plan.checkpoint.check_unchanged()
-    layout = plan_shards(back, plan.checkpoint, max_shard_bytes)
     groups = (*back.groups, *back.copies)
-    check_fillers(back, held, groups)
-    check_restored(groups, held, plan.checkpoint)
     origin = ParameterOrigin(held, filler_of(plan.checkpoint))
+    check_fillers(origin, groups)
+    layout = plan_shards(back, plan.checkpoint, max_shard_bytes, restored(groups, origin, plan.checkpoint))
     return write(layout, origin, directory, overwrite, progress, side_files or {}, files, plan.checkpoint)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from weightloom.engine.checkpoint import Checkpoint, Shard
@@ -57,9 +57,14 @@ class Layout:
         return sum(shard.data_length for shard in self.shards)
 
 
-def plan_shards(back: Plan, checkpoint: Checkpoint | None, max_shard_bytes: int | None) -> Layout:
-    """Lay out the tensors of an inverse plan: as in the source files, or anew with a shard size or without files."""
-    origin = _Origin(back, checkpoint)
+def plan_shards(
+    back: Plan, checkpoint: Checkpoint | None, max_shard_bytes: int | None, restored: Collection[str] = ()
+) -> Layout:
+    """Lay out the tensors of an inverse plan: as in the source files, or anew with a shard size or without files.
+
+    `restored` names tensors that are made by a group and yet copied from the source.
+    """
+    origin = _Origin(back, checkpoint, restored)
     if checkpoint is not None and checkpoint.files and max_shard_bytes is None:
         return _as_read(origin, checkpoint)
     return _anew(origin, max_shard_bytes)
@@ -71,10 +76,11 @@ class _Origin:
 
     back: Plan
     checkpoint: Checkpoint | None
+    restored: Collection[str]
 
     def output(self, name: str, start: int, nbytes: int) -> Output:
         group = self.back.by_target.get(name)
-        if group is not None and not group.program.restores:
+        if group is not None and name not in self.restored:
             return Output(name, start, nbytes, group, group.targets.index(name))
         if self.checkpoint is None:
             raise PlanError(f"{name} comes from no parameter", expected="a parameter for each tensor", tensor=name)

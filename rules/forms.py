@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
-from weightloom.engine.claims import Drop, KeepDtype, Tie
+from weightloom.engine.claims import Absent, Drop, KeepDtype, Tie
 from weightloom.engine.converter import WeightConverter
 from weightloom.engine.errors import WeightloomError
 from weightloom.engine.index_map import IndexMap
@@ -136,6 +136,11 @@ def _keep_dtype(node: Node, options: Options, ops: Ops, problems: Problems) -> M
     return lambda: KeepDtype(picked, **options)
 
 
+def _absent(node: Node, options: Options, ops: Ops, problems: Problems) -> Make | None:
+    picked = patterns(node, "absent", problems)
+    return lambda: Absent(picked, **options)
+
+
 def _tie(node: Node, options: Options, ops: Ops, problems: Problems) -> Make | None:
     found = fields(node, "tie", problems, required=("parameter", "source"))
     ends = [pattern(found.get(key), key, problems) or "" for key in ("parameter", "source")]
@@ -180,5 +185,6 @@ FORMS: Mapping[str, Form] = {
     "drop": _drop,
     "tie": _tie,
     "keep_dtype": _keep_dtype,
+    "absent": _absent,
     "convert": _convert,
 }

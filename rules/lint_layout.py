@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import combinations
 
-from weightloom.engine.claims import Drop, KeepDtype, Tie
+from weightloom.engine.claims import Absent, Drop, KeepDtype, Tie
 from weightloom.engine.converter import WeightConverter
 from weightloom.engine.errors import WeightloomError
 from weightloom.engine.prefix import PrefixChange
@@ -36,7 +36,7 @@ def source_texts(rule: Rule) -> tuple[str, ...]:
         return (rule.parameter,)
     if isinstance(rule, PrefixChange):
         return ()
-    return rule.source_patterns if isinstance(rule, Renaming | Drop | KeepDtype) else ()
+    return rule.source_patterns if isinstance(rule, Renaming | Drop | KeepDtype | Absent) else ()
 
 
 def _of_one(item: RuleItem) -> Iterator[Complaint]:

@@ -50,14 +50,9 @@ def dtype_keeper(rules: Sequence[Rule], config: Mapping[str, Any], metadata: Map
     keepers = [rule for rule in rules if isinstance(rule, KeepDtype) and rule.applies(config, metadata)]
 
     def keeps(name: str) -> bool:
-        return any(_selects(rule, name) for rule in keepers)
+        return any(rule.selects_parameter(name) for rule in keepers)
 
     return keeps
-
-
-def _selects(rule: KeepDtype, name: str) -> bool:
-    split = ("", name) if rule.scope is None else rule.scope.strip(name, takes_unprefixed=True)
-    return split is not None and rule.selects(split[1])
 
 
 def _by_parameter(plan: Plan, keep: NamePicker) -> NamePicker:

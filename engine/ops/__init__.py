@@ -2,7 +2,10 @@
 
 from weightloom.engine.ops.across import StackAcross as StackAcross
 from weightloom.engine.ops.across import UnstackAcross as UnstackAcross
+from weightloom.engine.ops.adding import Add as Add
 from weightloom.engine.ops.base import ConversionOp as ConversionOp
+from weightloom.engine.ops.channels import ChannelsFirst as ChannelsFirst
+from weightloom.engine.ops.channels import ChannelsLast as ChannelsLast
 from weightloom.engine.ops.conv import Conv3dToLinear as Conv3dToLinear
 from weightloom.engine.ops.conv import LinearToConv3d as LinearToConv3d
 from weightloom.engine.ops.cutting import Chunk as Chunk
@@ -25,6 +28,9 @@ from weightloom.engine.ops.stacking import MergeModulelist as MergeModulelist
 from weightloom.engine.ops.stacking import SplitModulelist as SplitModulelist
 
 __all__ = [
+    "Add",
+    "ChannelsFirst",
+    "ChannelsLast",
     "Chunk",
     "Concatenate",
     "Conv3dToLinear",
