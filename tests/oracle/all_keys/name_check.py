@@ -22,8 +22,8 @@ DIFFERENT = {
     "esm": (r"rotary_embeddings\.inv_freq", "it sends the buffers of all layers to one, of which the first wins"),
     "inkling2_loop_text": (r"controllers\.self_attn", "it has no such name; ours is what a rename before makes"),
     "kimi_k25": (
-        r"vision_tower\.layers",
-        "it renames the norms by their first names, ours by what the other renames made",
+        r"vision_tower\.(layers|patch_embed)|mm_projector\.pre_norm",
+        "it renames the norms by their first names, ours by what the other renames made; it puts some on by guess",
     ),
 }
 

@@ -44,8 +44,13 @@ _WRITTEN: Mapping[str, tuple[tuple[str, Replacement], ...]] = {
     "esm": ((r"\.layer\.\*\.", ".layer.0."), (r"\.gamma$", ".weight"), (r"\.beta$", ".bias")),
     "hy_v4": ((r"\.(mlp|shared_experts)\.linear_gate", r".\1.gate_proj"),),
     "hy_v4_vl": ((r"\.(mlp|shared_experts)\.linear_gate", r".\1.gate_proj"),),
-    "kimi_k25": ((r"^(language_model\.model)\.blocks\.", r"\1.layers."),),
+    "kimi_k25": (
+        (r"^(language_model\.model)\.blocks\.", r"\1.layers."),
+        (r"^vision_tower\.encoder\.patch_embed\.", "vision_tower.patch_embed."),
+        (r"^model\.mm_projector\.", "mm_projector."),
+    ),
     "kimi_linear": ((r"\.block_sparse_moe\.(gate|up|down)_proj", r".mlp.\1_proj"),),
+    "qianfan_ocr": ((r"^(language_model\.model)\.encoder\.", r"\1."),),
     "ViTMAEForPreTraining": ((r"^decoder\.decoder_encoder\.layer\.", "decoder.decoder_layers."),),
 }
 
