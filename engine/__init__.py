@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from weightloom.engine.converter import WeightConverter as WeightConverter
     from weightloom.engine.describe import Row as Row
     from weightloom.engine.describe import Step as Step
+    from weightloom.engine.drop_layers import DropLayers as DropLayers
     from weightloom.engine.errors import CheckpointError as CheckpointError
     from weightloom.engine.errors import MissingExtra as MissingExtra
     from weightloom.engine.errors import NotInvertible as NotInvertible
@@ -71,6 +72,7 @@ _HOME = {
     "claims": ("Absent", "Drop", "KeepDtype", "Tie"),
     "converter": ("WeightConverter",),
     "describe": ("Row", "Step"),
+    "drop_layers": ("DropLayers",),
     "errors": (
         "CheckpointError",
         "MissingExtra",

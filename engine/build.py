@@ -38,7 +38,7 @@ def build_plan(
     """
     ruleset = rules if isinstance(rules, RuleSet) else RuleSet(rules)
     config = config or {}
-    active = [rule for rule in ruleset if rule.applies(config, ckpt.metadata)]
+    active = [rule.bound(config) for rule in ruleset if rule.applies(config, ckpt.metadata)]
     resolver, resolved = resolve(sorted(ckpt.tensors), active)
     ties = [rule for rule in active if isinstance(rule, Tie)]
     draft = _Draft(ckpt.tensors, Fit(params, ruleset.base_model_prefix), resolver, config, ties)

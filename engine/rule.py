@@ -93,6 +93,10 @@ class Rule:
         """Say whether `when` holds; a rule without it always applies."""
         return self.when is None or bool(self.when.value(config, metadata))
 
+    def bound(self, config: Mapping[str, Any]) -> Rule:
+        """Give the rule with what it takes from the config filled in; most take nothing."""
+        return self
+
     def title(self) -> str:
         """Name the rule in one line, with its file and line if it has one."""
         place = f" ({self.place})" if self.place else ""

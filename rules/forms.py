@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 from weightloom.engine.claims import Absent, Drop, KeepDtype, Tie
 from weightloom.engine.converter import WeightConverter
+from weightloom.engine.drop_layers import DropLayers
 from weightloom.engine.errors import WeightloomError
 from weightloom.engine.index_map import IndexMap
 from weightloom.engine.ops.base import ConversionOp
@@ -131,6 +132,13 @@ def _drop(node: Node, options: Options, ops: Ops, problems: Problems) -> Make | 
     return lambda: Drop(picked, **options)
 
 
+def _drop_layers(node: Node, options: Options, ops: Ops, problems: Problems) -> Make | None:
+    found = fields(node, "drop_layers", problems, required=("below", "first", "count"))
+    layers = pattern(found.get("below"), "below", problems) or ""
+    first, count = (read_text(found.get(key), key, problems) or "" for key in ("first", "count"))
+    return lambda: DropLayers(layers, first, count, **options)
+
+
 def _keep_dtype(node: Node, options: Options, ops: Ops, problems: Problems) -> Make | None:
     picked = patterns(node, "keep_dtype", problems)
     return lambda: KeepDtype(picked, **options)
@@ -183,6 +191,7 @@ FORMS: Mapping[str, Form] = {
     "group": _group,
     "index": _index,
     "drop": _drop,
+    "drop_layers": _drop_layers,
     "tie": _tie,
     "keep_dtype": _keep_dtype,
     "absent": _absent,

@@ -8,6 +8,7 @@ from itertools import combinations
 
 from weightloom.engine.claims import Absent, Drop, KeepDtype, Tie
 from weightloom.engine.converter import WeightConverter
+from weightloom.engine.drop_layers import DropLayers
 from weightloom.engine.errors import WeightloomError
 from weightloom.engine.prefix import PrefixChange
 from weightloom.engine.renaming import Renaming, WeightRenaming
@@ -34,6 +35,8 @@ def source_texts(rule: Rule) -> tuple[str, ...]:
     """Give the source patterns of a rule as they were written."""
     if isinstance(rule, Tie):
         return (rule.parameter,)
+    if isinstance(rule, DropLayers):
+        return (rule.layers,)
     if isinstance(rule, PrefixChange):
         return ()
     return rule.source_patterns if isinstance(rule, Renaming | Drop | KeepDtype | Absent) else ()

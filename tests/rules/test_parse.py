@@ -3,6 +3,7 @@ import pytest
 from tests.rules.write import read, said_of, with_rules
 from weightloom.engine.claims import Drop, KeepDtype, Tie
 from weightloom.engine.converter import WeightConverter
+from weightloom.engine.drop_layers import DropLayers
 from weightloom.engine.errors import StorageError
 from weightloom.engine.index_map import IndexMap
 from weightloom.engine.ops import Chunk, Concatenate, MergeModulelist, PermuteForRope, Split
@@ -25,6 +26,7 @@ EVERY_RULE = r"""
 - index: {from: 'layers\.{2i}', to: 'layers.{i}'}
 - drop: ['\.inv_freq']
 - drop: '\.position_ids'
+- drop_layers: {below: '^model\.layers', first: num_hidden_layers, count: num_nextn_predict_layers}
 - tie: {parameter: '^lm_head\.(weight)', source: 'model.embed_tokens.\1'}
   when: 'tie_word_embeddings'
 - keep_dtype: ['router']
@@ -55,6 +57,7 @@ def hand_built() -> list[Rule]:
         IndexMap(r"layers\.{2i}", "layers.{i}"),
         Drop(r"\.inv_freq"),
         Drop(r"\.position_ids"),
+        DropLayers(r"^model\.layers", "num_hidden_layers", "num_nextn_predict_layers"),
         Tie(r"^lm_head\.(weight)", r"model.embed_tokens.\1", when="tie_word_embeddings"),
         KeepDtype("router"),
         WeightConverter([w1, w3], r"\.experts\.gate_up_proj", [MergeModulelist(), Concatenate(1)], optional=[w3]),
