@@ -2,7 +2,8 @@
 
 A rule file may come from anyone, so an expression is parsed once into Python's syntax tree, held to a short
 list of node types, and interpreted here: nothing is ever evaluated by Python itself. Names are fields of the
-config; a dotted name goes into nested ones; `metadata` is the checkpoint's own. A field that is absent is None.
+config; a dotted name goes into nested ones, `field[0]` into a list; `metadata` is the checkpoint's own. A field that is
+absent is None.
 Texts are ordered as versions: `transformers_version < '5'` holds for '4.57.1' and not for '10.0'.
 """
 
@@ -150,16 +151,25 @@ def _lookup(dotted: str, config: Mapping[str, Any]) -> Any:
 def _check(node: ast.expr, text: str) -> None:
     """Refuse every kind of node that `_evaluate` does not know."""
     allowed = (
-        ast.Constant, ast.Name, ast.Attribute, ast.BinOp, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.List, ast.Tuple,
-        ast.Load, ast.And, ast.Or, ast.Not, ast.USub, *_BINARY, *_COMPARE,
+        ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.BinOp, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.List,
+        ast.Tuple, ast.Load, ast.And, ast.Or, ast.Not, ast.USub, *_BINARY, *_COMPARE,
     )  # fmt: skip
     for part in ast.walk(node):
-        if not isinstance(part, allowed) or (isinstance(part, ast.Attribute) and not _dotted(part.value)):
+        if not isinstance(part, allowed) or not _is_plain(part):
             raise RuleError(
                 f"{type(part).__name__} is not allowed in the expression {text!r}",
                 expected="config fields, numbers, strings, + - * // %, comparisons, and / or / not",
                 field="when",
             )
+
+
+def _is_plain(node: ast.AST) -> bool:
+    """Fields of fields, and items of a field by number: not of anything else."""
+    if isinstance(node, ast.Attribute):
+        return bool(_dotted(node.value))
+    if isinstance(node, ast.Subscript):
+        return bool(_dotted(node.value)) and isinstance(node.slice, ast.Constant) and type(node.slice.value) is int
+    return True
 
 
 def _evaluate(node: ast.expr, scope: Mapping[str, Any]) -> Any:
@@ -170,6 +180,8 @@ def _evaluate(node: ast.expr, scope: Mapping[str, Any]) -> Any:
             return _KEYWORDS[name] if name in _KEYWORDS else scope.get(name)
         case ast.Attribute():
             return _lookup(_dotted(node), scope)
+        case ast.Subscript(value=value, slice=ast.Constant(value=int(number))):
+            return _item(_evaluate(value, scope), number)
         case ast.List() | ast.Tuple():
             return [_evaluate(item, scope) for item in node.elts]
         case ast.UnaryOp(op=ast.Not()):
@@ -185,6 +197,12 @@ def _evaluate(node: ast.expr, scope: Mapping[str, Any]) -> Any:
         case ast.Compare():
             return _compare(node, scope)
     raise RuleError(f"{type(node).__name__} is not allowed in an expression", field="when")
+
+
+def _item(value: Any, number: int) -> Any:
+    if not isinstance(value, list) or number >= len(value):
+        raise TypeError(f"{value!r} has no item {number}")
+    return value[number]
 
 
 def _arithmetic(node: ast.BinOp, scope: Mapping[str, Any]) -> Any:
