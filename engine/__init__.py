@@ -34,10 +34,12 @@ if TYPE_CHECKING:
     from weightloom.engine.ops import Conv3dToLinear as Conv3dToLinear
     from weightloom.engine.ops import ConversionOp as ConversionOp
     from weightloom.engine.ops import DequantizeExperts as DequantizeExperts
+    from weightloom.engine.ops import Divide as Divide
     from weightloom.engine.ops import Flatten as Flatten
     from weightloom.engine.ops import Interleave as Interleave
     from weightloom.engine.ops import LinearToConv3d as LinearToConv3d
     from weightloom.engine.ops import MergeModulelist as MergeModulelist
+    from weightloom.engine.ops import Multiply as Multiply
     from weightloom.engine.ops import Pad as Pad
     from weightloom.engine.ops import Permute as Permute
     from weightloom.engine.ops import PermuteForRope as PermuteForRope
@@ -94,10 +96,12 @@ _HOME = {
         "Conv3dToLinear",
         "ConversionOp",
         "DequantizeExperts",
+        "Divide",
         "Flatten",
         "Interleave",
         "LinearToConv3d",
         "MergeModulelist",
+        "Multiply",
         "Pad",
         "Permute",
         "PermuteForRope",

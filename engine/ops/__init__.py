@@ -19,6 +19,8 @@ from weightloom.engine.ops.padding import Unpad as Unpad
 from weightloom.engine.ops.permuting import Interleave as Interleave
 from weightloom.engine.ops.permuting import PermuteForRope as PermuteForRope
 from weightloom.engine.ops.permuting import Transpose as Transpose
+from weightloom.engine.ops.scaling import Divide as Divide
+from weightloom.engine.ops.scaling import Multiply as Multiply
 from weightloom.engine.ops.shaping import Flatten as Flatten
 from weightloom.engine.ops.shaping import Reshape as Reshape
 from weightloom.engine.ops.shaping import Squeeze as Squeeze
@@ -36,10 +38,12 @@ __all__ = [
     "Conv3dToLinear",
     "ConversionOp",
     "DequantizeExperts",
+    "Divide",
     "Flatten",
     "Interleave",
     "LinearToConv3d",
     "MergeModulelist",
+    "Multiply",
     "Pad",
     "Permute",
     "PermuteForRope",
