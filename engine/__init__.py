@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from weightloom.engine.fresh import save_plan as save_plan
     from weightloom.engine.index_map import IndexMap as IndexMap
     from weightloom.engine.ops import Add as Add
+    from weightloom.engine.ops import BitView as BitView
     from weightloom.engine.ops import ChannelsFirst as ChannelsFirst
     from weightloom.engine.ops import ChannelsLast as ChannelsLast
     from weightloom.engine.ops import Chunk as Chunk
@@ -89,6 +90,7 @@ _HOME = {
     "index_map": ("IndexMap",),
     "ops": (
         "Add",
+        "BitView",
         "ChannelsFirst",
         "ChannelsLast",
         "Chunk",

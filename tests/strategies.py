@@ -23,6 +23,7 @@ from weightloom.engine.index_map import IndexMap
 from weightloom.engine.moves import Cut, Join, Move, Permute, Reorder, Reshape
 from weightloom.engine.ops import (
     Add,
+    BitView,
     ChannelsFirst,
     ChannelsLast,
     Chunk,
@@ -734,7 +735,7 @@ OP_STEPS: Mapping[type[ConversionOp], Callable[[Stage], Drawn]] = {
     UnstackAcross: _unstacks_across,
 }
 # They change values, which unsigned integers cannot follow; tests/engine/test_ops_values.py has them.
-VALUE_OPS: frozenset[type[ConversionOp]] = frozenset({Add, DequantizeExperts, Divide, Multiply})
+VALUE_OPS: frozenset[type[ConversionOp]] = frozenset({Add, BitView, DequantizeExperts, Divide, Multiply})
 _CLOSED = (Concatenate, Chunk, Split, SplitModulelist, MergeModulelist, StackAcross, UnstackAcross, Unpad, Pad)
 _NDIMS: Mapping[type[ConversionOp] | None, tuple[int, int]] = {
     Conv3dToLinear: (5, 5),

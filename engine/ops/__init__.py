@@ -28,9 +28,11 @@ from weightloom.engine.ops.shaping import Unflatten as Unflatten
 from weightloom.engine.ops.shaping import Unsqueeze as Unsqueeze
 from weightloom.engine.ops.stacking import MergeModulelist as MergeModulelist
 from weightloom.engine.ops.stacking import SplitModulelist as SplitModulelist
+from weightloom.engine.ops.viewing import BitView as BitView
 
 __all__ = [
     "Add",
+    "BitView",
     "ChannelsFirst",
     "ChannelsLast",
     "Chunk",
