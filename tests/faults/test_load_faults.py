@@ -157,7 +157,7 @@ def test_an_interrupt_during_a_load(source: Path) -> None:
 @pytest.mark.usefixtures("no_collection")
 def test_an_interrupt_is_heard_between_two_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A large load does not go on to its end."""
-    monkeypatch.setattr("weightloom.engine.materialize._BATCH", 1000)
+    monkeypatch.setattr("weightloom.engine.fetch._BATCH", 1000)
     path = write(tmp_path / "model.safetensors", {f"w{n}": const(n, 200) for n in range(10)})
     plan, seen = build_plan(Checkpoint.open(path), []), []
 

@@ -1,0 +1,1 @@
+"""What several benchmarks share: checkpoints of real shapes, runs in fresh processes, tables."""

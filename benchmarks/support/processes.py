@@ -1,0 +1,86 @@
+"""Runs in fresh processes: how long a call took and how far the process's memory grew."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+Job = Callable[[Path], object]
+Prepare = Callable[[], Job]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: seconds of the call, and bytes by which the peak of resident memory rose in it."""
+
+    seconds: float
+    peak: int
+
+
+def resident_peak() -> int:
+    """Give VmHWM of this process, in bytes. Linux only."""
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) << 10
+    raise OSError("no VmHWM in /proc/self/status")
+
+
+def serve(jobs: Mapping[str, Prepare], name: str, folder: Path) -> None:
+    """Be the fresh process: import what the job needs, run it, print what it took."""
+    job = jobs[name]()
+    before = resident_peak()
+    start = time.perf_counter()
+    kept = job(folder)
+    seconds = time.perf_counter() - start
+    print(json.dumps({"seconds": seconds, "peak": resident_peak() - before}), flush=True)
+    del kept
+    # What a library does at its exit is no part of the measurement.
+    os._exit(0)
+
+
+def run(script: Path, name: str, folder: Path, extra: Sequence[str] = ()) -> Run | str:
+    """Run one job of a script in a fresh process; give what it took, or why it failed."""
+    command = [sys.executable, str(script), "--job", name, "--folder", str(folder), *extra]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        return lines[-1][:100]
+    return Run(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def medians(names: Sequence[str], rounds: int, one: Callable[[str], Run | str]) -> dict[str, Run | str]:
+    """Run all jobs in turn, `rounds` times; give each one's medians, or the first reason why it failed."""
+    found: dict[str, list[Run]] = {name: [] for name in names}
+    failed: dict[str, str] = {}
+    for _ in range(rounds):
+        for name in names:
+            if name not in failed:
+                result = one(name)
+                if isinstance(result, str):
+                    failed[name] = result
+                else:
+                    found[name].append(result)
+    return {name: failed.get(name) or _median(runs) for name, runs in found.items()}
+
+
+def _median(runs: Sequence[Run]) -> Run:
+    return Run(median(run.seconds for run in runs), int(median(run.peak for run in runs)))
+
+
+def drop_cache(folder: Path) -> bool:
+    """Ask the kernel to forget a folder's files; say whether it has such a call."""
+    if not hasattr(os, "posix_fadvise"):
+        return False
+    for path in folder.iterdir():
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)
+    return True

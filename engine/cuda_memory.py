@@ -1,0 +1,155 @@
+"""CUDA: fresh MLX arrays with the device addresses of their bytes, and pinned host buffers to fill them from.
+
+MLX gives no device pointer away: its DLPack export moves an array to managed memory first. But a kernel is told
+where its outputs are. The one here has two: an array of the wanted shape, which MLX allocates for this launch alone
+and which nothing else knows, and a number, the array's address, which is all that the kernel writes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import importlib.util
+from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, cast
+
+from weightloom.engine.dtypes import DTYPES
+from weightloom.engine.errors import StorageError
+from weightloom.engine.spec import TensorSpec
+
+if TYPE_CHECKING:
+    import mlx.core as mx
+
+_KERNEL = "weightloom_address_of"
+# Parallel Thread Execution ISA 6.0: compute capability 5.0 and later, compiled by the driver in no time.
+_PTX = f"""
+.version 6.0
+.target sm_50
+.address_size 64
+.visible .entry {_KERNEL}(.param .u64 data, .param .u64 place)
+{{
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [data];
+    ld.param.u64 %rd2, [place];
+    cvta.to.global.u64 %rd3, %rd2;
+    st.global.u64 [%rd3], %rd1;
+    ret;
+}}
+"""
+
+
+def cuda_available() -> bool:
+    """Say whether MLX computes on CUDA and `cuda-bindings` is installed."""
+    import mlx.core as mx
+
+    if not mx.cuda.is_available() or mx.default_device() != mx.Device(mx.gpu):
+        return False
+    return importlib.util.find_spec("cuda") is not None and importlib.util.find_spec("cuda.bindings") is not None
+
+
+def fresh_arrays(specs: Sequence[TensorSpec]) -> list[tuple[mx.array, int]]:
+    """Make evaluated MLX arrays of these dtypes (MLX has them) and shapes, unfilled, each with its address.
+
+    No two share a byte, and no work that touches them is under way. Raises StorageError where an address is not
+    memory of the device.
+    """
+    import mlx.core as mx
+
+    made = [_allocated(spec) for spec in specs]
+    mx.eval([array for pair in made for array in pair])
+    mx.synchronize()
+    found = [(array, cast("int", address.item())) for array, address in made]
+    _check_apart([(address, array.nbytes) for array, address in found])
+    for _, address in found:
+        _check_on_device(address)
+    return found
+
+
+def _allocated(spec: TensorSpec) -> list[mx.array]:
+    import mlx.core as mx
+
+    assert spec.dtype is not None
+    name = DTYPES[spec.dtype].mlx
+    assert name is not None
+    return mx.fast.precompiled_cuda_kernel(
+        name=_KERNEL,
+        compiled_source=_PTX.encode(),
+        inputs=[],
+        output_shapes=[spec.shape, (1,)],
+        output_dtypes=[getattr(mx, name), mx.uint64],
+        scalars=[],
+        grid=(1, 1, 1),
+        threadgroup=(1, 1, 1),
+    )
+
+
+def _check_apart(ranges: Sequence[tuple[int, int]]) -> None:
+    for (start, nbytes), (following, _) in pairwise(sorted(ranges)):
+        if start + nbytes > following:
+            raise StorageError(
+                "MLX gave two new arrays the same device memory",
+                expected="memory of its own for each",
+                hint="load without cuda-bindings, and report this with the version of MLX",
+            )
+
+
+def _check_on_device(address: int) -> None:
+    runtime = _runtime()
+    attributes = _checked(runtime.cudaPointerGetAttributes(address))
+    if attributes.type != runtime.cudaMemoryType.cudaMemoryTypeDevice:
+        raise StorageError(
+            "MLX gave a new array memory that is not the device's",
+            expected="memory of a CUDA device",
+            hint="load without cuda-bindings, and report this with the version of MLX",
+        )
+
+
+class PinnedBuffer:
+    """Page-locked host memory with a CUDA stream of its own."""
+
+    def __init__(self, nbytes: int) -> None:
+        self._runtime = _runtime()
+        self._address: int = _checked(self._runtime.cudaHostAlloc(nbytes, self._runtime.cudaHostAllocDefault))
+        self._stream = _checked(self._runtime.cudaStreamCreateWithFlags(self._runtime.cudaStreamNonBlocking))
+        self._memory = memoryview((ctypes.c_ubyte * nbytes).from_address(self._address)).cast("B")
+
+    @property
+    def memory(self) -> memoryview:
+        """The bytes, to be filled while nothing is on its way."""
+        return self._memory
+
+    def send(self, nbytes: int, address: int) -> None:
+        """Start to copy the first bytes to an address of the device."""
+        kind = self._runtime.cudaMemcpyKind.cudaMemcpyHostToDevice
+        _checked(self._runtime.cudaMemcpyAsync(address, self._address, nbytes, kind, self._stream))
+
+    def wait(self) -> None:
+        """Wait until what was sent has arrived."""
+        _checked(self._runtime.cudaStreamSynchronize(self._stream))
+
+    def close(self) -> None:
+        """Wait, and give the memory back."""
+        try:
+            self.wait()
+        finally:
+            self._runtime.cudaStreamDestroy(self._stream)
+            self._runtime.cudaFreeHost(self._address)
+
+
+@cache
+def _runtime() -> Any:
+    return importlib.import_module("cuda.bindings.runtime")
+
+
+def _checked(answer: tuple[Any, ...]) -> Any:
+    """Give what a call of the CUDA runtime answers; raises StorageError where it failed."""
+    code, *values = answer
+    if int(code) != 0:
+        raise StorageError(
+            f"CUDA refuses a copy: {code}",
+            expected="a device with memory for the parameters",
+            hint="free memory of the device or the host, or load without cuda-bindings",
+        )
+    return values[0] if values else None
