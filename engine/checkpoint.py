@@ -15,6 +15,7 @@ from weightloom.engine.contents import collect, merged_metadata
 from weightloom.engine.discovery import Found, find_files
 from weightloom.engine.errors import CheckpointError, UsageError
 from weightloom.engine.header import build_header, parse_header
+from weightloom.engine.index import Index
 from weightloom.engine.recovery import recover
 from weightloom.engine.shard import Shard as Shard
 from weightloom.engine.shard import open_shards
@@ -71,6 +72,11 @@ class Checkpoint:
         if not files:
             raise CheckpointError("no files were given", expected="at least one file")
         return cls._of(open_shards(files), Found(files))
+
+    @classmethod
+    def from_shards(cls, shards: Iterable[Shard], index: Index | None = None) -> Checkpoint:
+        """Take shards that are open already, and the index that names them; raises as `open` does."""
+        return cls._of(tuple(shards), Found((), index))
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Array], metadata: Mapping[str, str] | None = None) -> Checkpoint:

@@ -16,6 +16,8 @@ from weightloom.engine.show import listed
 
 SUFFIX = ".safetensors"
 SINGLE_NAME = f"model{SUFFIX}"
+# Lies beside weights whose layout has no room for what it keeps; never one of their shards.
+KEPT_NAME = f"weightloom-kept{SUFFIX}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def _weights(names: Sequence[str]) -> list[str]:
-    return [name for name in names if name.endswith(SUFFIX) and not name.startswith(".")]
+    return [name for name in names if name.endswith(SUFFIX) and not name.startswith(".") and name != KEPT_NAME]
 
 
 def _is_there(path: Path) -> bool:

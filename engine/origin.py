@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Protocol
 
 from weightloom.engine.carrier import memory_of
@@ -63,16 +63,20 @@ class ParameterOrigin:
 
 @dataclass(frozen=True)
 class CheckpointOrigin:
-    """The sources are tensors of a checkpoint."""
+    """The sources are tensors of a checkpoint; `filler` None fills with zeros."""
 
     checkpoint: Checkpoint
+    filler: Filler | None = None
 
     def reader(self, group: Group, slots: Iterable[int]) -> Reader:
-        """Read from the files; a filler is zeros."""
+        """Read from the files, and from fillers, which are made once."""
+        fill = None if self.filler is None else lru_cache(_REMEMBERED)(partial(self.filler, group))
 
         def read(slot: int, offset: int, buffer: memoryview) -> None:
             if slot < len(group.sources):
                 self.checkpoint.read_into(group.sources[slot], offset, buffer)
+            elif fill is not None:
+                buffer[:] = fill(slot)[offset : offset + len(buffer)]
             else:
                 buffer[:] = bytes(len(buffer))
 

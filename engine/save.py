@@ -68,11 +68,14 @@ def convert(
     overwrite: bool = False,
     progress: Progress | None = None,
     side_files: SideFiles | None = None,
+    metadata: Mapping[str, str] | None = None,
+    beside: Collection[ShardPlan] = (),
     files: Files = FILES,
 ) -> list[Path]:
     """Write a plan's targets straight from its checkpoint's files; no model is ever held.
 
-    Raises PlanError when the plan does not fit, CheckpointError when a source changed meanwhile.
+    `metadata` is that of the new files, by default the source's; `beside` are files that go with them. Raises
+    PlanError when the plan does not fit, CheckpointError when a source changed meanwhile.
     """
     need_loadable(plan)
     plan.check()
@@ -80,9 +83,34 @@ def convert(
     assert plan.checkpoint is not None
     plan.checkpoint.check_unchanged()
     check_ties(plan)
-    layout = plan_shards(plan_targets(plan), None, max_shard_bytes)
+    layout = plan_shards(plan_targets(plan), None, max_shard_bytes, metadata=metadata).with_shards(beside)
     origin = CheckpointOrigin(plan.checkpoint)
     return write(layout, origin, directory, overwrite, progress, side_files or {}, files, plan.checkpoint)
+
+
+def convert_back(
+    plan: Plan,
+    written: Checkpoint,
+    directory: Path,
+    *,
+    max_shard_bytes: int | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    side_files: SideFiles | None = None,
+    files: Files = FILES,
+) -> list[Path]:
+    """Write a plan's checkpoint again from files that hold what the plan leads to, tensor by tensor.
+
+    What the plan keeps, and what its steps round away, comes from its own checkpoint. Raises NotInvertible where
+    there is no way back, CheckpointError when a source changed meanwhile.
+    """
+    back = plan.inverse()
+    written.check_unchanged()
+    origin = CheckpointOrigin(written, filler_of(plan.checkpoint))
+    groups = (*back.groups, *back.copies)
+    check_fillers(origin, groups)
+    layout = plan_shards(back, plan.checkpoint, max_shard_bytes, restored(groups, origin, plan.checkpoint))
+    return write(layout, origin, directory, overwrite, progress, side_files or {}, files, written)
 
 
 def copy_checkpoint(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from weightloom.engine.checkpoint import Checkpoint, Shard
 from weightloom.engine.errors import PlanError
@@ -51,6 +51,10 @@ class Layout:
     index_name: str = INDEX_NAME
     index: bytes | None = None
 
+    def with_shards(self, more: Iterable[ShardPlan]) -> Layout:
+        """Give the same with more files, which no index names."""
+        return replace(self, shards=(*self.shards, *more))
+
     @property
     def nbytes(self) -> int:
         """Bytes of data."""
@@ -58,16 +62,21 @@ class Layout:
 
 
 def plan_shards(
-    back: Plan, checkpoint: Checkpoint | None, max_shard_bytes: int | None, restored: Collection[str] = ()
+    back: Plan,
+    checkpoint: Checkpoint | None,
+    max_shard_bytes: int | None,
+    restored: Collection[str] = (),
+    metadata: Mapping[str, str] | None = None,
 ) -> Layout:
     """Lay out the tensors of an inverse plan: as in the source files, or anew with a shard size or without files.
 
-    `restored` names tensors that are made by a group and yet copied from the source.
+    `restored` names tensors that are made by a group and yet copied from the source. `metadata` goes into new files;
+    by default it is the checkpoint's.
     """
     origin = _Origin(back, checkpoint, restored)
     if checkpoint is not None and checkpoint.files and max_shard_bytes is None:
         return _as_read(origin, checkpoint)
-    return _anew(origin, max_shard_bytes)
+    return _anew(origin, max_shard_bytes, metadata)
 
 
 @dataclass(frozen=True)
@@ -88,7 +97,7 @@ class _Origin:
 
 
 def _as_read(origin: _Origin, checkpoint: Checkpoint) -> Layout:
-    names = [_relative(shard, checkpoint) for shard in checkpoint.shards]
+    names = [relative_name(shard, checkpoint) for shard in checkpoint.shards]
     if len(names) == 1 and checkpoint.index_path is None and not can_be_found(names):
         names = shard_names(1)
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -111,7 +120,8 @@ def _as_read(origin: _Origin, checkpoint: Checkpoint) -> Layout:
     return Layout(shards, index_name, index)
 
 
-def _relative(shard: Shard, checkpoint: Checkpoint) -> str:
+def relative_name(shard: Shard, checkpoint: Checkpoint) -> str:
+    """Give a file's name as seen from its index, or alone."""
     assert shard.path is not None
     if checkpoint.index_path is None:
         return shard.path.name
@@ -161,12 +171,12 @@ def _new_shard(
     return ShardPlan(name, build_header(order, metadata), start, tuple(outputs))
 
 
-def _anew(origin: _Origin, max_shard_bytes: int | None) -> Layout:
+def _anew(origin: _Origin, max_shard_bytes: int | None, metadata: Mapping[str, str] | None) -> Layout:
     tensors = {name: spec.logical() for name, spec in origin.back.params.items()}
     parts = split_into_shards(tensors, max_shard_bytes)
     # Readers that insist on a format accept this one: published names and layouts are those of PyTorch.
     found = dict(origin.checkpoint.metadata) if origin.checkpoint else {}
-    metadata = found or {"format": "pt"}
+    metadata = metadata or found or {"format": "pt"}
     shards = tuple(
         _new_shard(name, [(tensor, tensors[tensor]) for tensor in part], metadata, origin, {})
         for name, part in zip(shard_names(len(parts)), parts, strict=True)

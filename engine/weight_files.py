@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from weightloom.engine.discovery import SINGLE_NAME, SUFFIX
+from weightloom.engine.discovery import KEPT_NAME, SINGLE_NAME, SUFFIX
 from weightloom.engine.errors import UsageError
 from weightloom.engine.files import FILES, Files
 from weightloom.engine.index import INDEX_SUFFIX
@@ -21,6 +21,8 @@ _OWN_NAME = re.compile(r"model(-\d+-of-\d+)?\.safetensors")
 def weight_files(directory: Path, files: Files = FILES) -> Collection[str]:
     """Name the indexes, the files that they name, and files of our own naming; without any, all loose weights.
 
+    The file of tensors that were kept beside the old weights is one of them.
+
     Raises StorageError where the system refuses to look.
     """
     names = files.names(directory)
@@ -29,7 +31,8 @@ def weight_files(directory: Path, files: Files = FILES) -> Collection[str]:
     for name in indexes:
         found |= _indexed(directory / name)
     loose = () if indexes or found else (name for name in names if name.endswith(SUFFIX))
-    return sorted({*found, *indexes, *loose})
+    kept = (name for name in names if name == KEPT_NAME)
+    return sorted({*found, *indexes, *loose, *kept})
 
 
 def can_be_found(names: Sequence[str]) -> bool:

@@ -14,9 +14,9 @@ from weightloom.engine.plan import Plan
 from weightloom.engine.rule import Rule
 from weightloom.engine.ruleset import RuleSet
 from weightloom.runtime.choice import Choice, only_shipped
-from weightloom.runtime.conversion import CANONICAL, ORIGINAL
 from weightloom.runtime.extras import need_mlx
 from weightloom.runtime.opening import Opened
+from weightloom.runtime.order import CANONICAL, ORIGINAL
 from weightloom.runtime.reading import plan_opened
 
 NamePicker = Callable[[str], bool]

@@ -9,12 +9,12 @@ from weightloom.engine.checkpoint import Checkpoint
 from weightloom.engine.errors import CheckpointError
 from weightloom.engine.shapes import shape_text
 from weightloom.engine.spec import TensorSpec
-from weightloom.runtime.choice import Choice, Wish, find_choice, undecided
+from weightloom.runtime.choice import Choice, Wish, undecided
 from weightloom.runtime.config import Config
 from weightloom.runtime.foreign_code import ignored_code
 from weightloom.runtime.inspection import FileSize, Inspection, MemoryNeed, Template, Total
+from weightloom.runtime.layout_seen import find_opened
 from weightloom.runtime.opening import open_path
-from weightloom.runtime.reading import settled
 
 
 def inspect(path: str | Path, *, estimate_memory: bool = False, wish: Wish | None = None) -> Inspection:
@@ -26,7 +26,7 @@ def inspect(path: str | Path, *, estimate_memory: bool = False, wish: Wish | Non
     wish = wish or Wish()
     with open_path(path) as opened:
         checkpoint, config = opened.checkpoint, opened.config
-        choice = find_choice(config, settled(wish, opened.layout))
+        choice = find_opened(opened, wish, str(path))
         unknown = None if choice else undecided(config, wish, str(path))
         if unknown is not None and estimate_memory:
             raise unknown

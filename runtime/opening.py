@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from weightloom.engine.checkpoint import Checkpoint
+from weightloom.engine.discovery import KEPT_NAME
 from weightloom.engine.errors import ConfigError
 from weightloom.engine.os_errors import storage_error
 from weightloom.runtime.config import Config, find_config
+from weightloom.runtime.kept import Kept, open_kept
+from weightloom.runtime.layout_record import recorded_layout
 
 if TYPE_CHECKING:
     from weightloom.runtime.tokenizer import Tokenizer
@@ -24,8 +28,10 @@ GGUF = "gguf"
 class Opened:
     """A checkpoint and what belongs to it; a context manager that closes it.
 
-    `layout` is the layout that the format alone settles (GGUF has its own), else None. `tokenizer` makes the
-    tokenizer, or gives None; `side_files` gives what goes beside the weights when they are saved elsewhere.
+    `config` says what the model is: the source's own where the file of kept tensors has it and the one beside the
+    weights was made from it; `beside` is the one that lies there. `layout` is the layout that the format or a record
+    settles, else None. `tokenizer` makes the tokenizer, or gives None; `side_files` gives what goes beside the weights
+    when they are saved elsewhere as they are.
     """
 
     path: Path
@@ -34,6 +40,8 @@ class Opened:
     layout: str | None
     tokenizer: Callable[[], Tokenizer | None]
     side_files: Callable[[], Mapping[str, bytes | Path]]
+    beside: Config | None = None
+    kept: Kept | None = None
 
     @property
     def folder(self) -> Path:
@@ -55,7 +63,13 @@ class Opened:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the files."""
         self.checkpoint.close()
+        if self.kept is not None:
+            self.kept.file.close()
 
 
 def open_path(path: str | Path) -> Opened:
@@ -84,7 +98,14 @@ def _suffixes(folder: Path) -> set[str]:
 
 def _open_safetensors(path: Path) -> Opened:
     checkpoint = Checkpoint.open(path)
-    config = find_config(path)
+    try:
+        beside = find_config(path)
+        kept = open_kept(path, checkpoint, beside)
+    except BaseException:
+        checkpoint.close()
+        raise
+    config = kept.config if kept is not None and kept.current else beside
+    layout = kept.note.layout if kept is not None else recorded_layout(checkpoint.metadata)
     folder = path if path.is_dir() else path.parent
 
     def tokenizer() -> Tokenizer | None:
@@ -92,16 +113,17 @@ def _open_safetensors(path: Path) -> Opened:
 
         return load_tokenizer(folder)
 
-    def beside() -> dict[str, bytes | Path]:
-        from weightloom.runtime.side_files import side_files
+    return Opened(path, checkpoint, config, layout, tokenizer, partial(_side_files, path, beside, kept), beside, kept)
 
-        mine = path.is_dir() or config is not None
-        found: dict[str, bytes | Path] = dict(side_files(folder).taken) if mine else {}
-        if config is not None:
-            found.setdefault("config.json", config.raw)
-        return found
 
-    return Opened(path, checkpoint, config, None, tokenizer, beside)
+def _side_files(path: Path, config: Config | None, kept: Kept | None) -> Mapping[str, bytes | Path]:
+    from weightloom.runtime.side_files import side_files
+
+    mine = path.is_dir() or config is not None
+    found: dict[str, bytes | Path] = dict(side_files(path if path.is_dir() else path.parent).taken) if mine else {}
+    if config is not None:
+        found.setdefault("config.json", config.raw)
+    return found if kept is None else {**found, KEPT_NAME: kept.path}
 
 
 def _open_gguf(path: Path) -> Opened:
@@ -123,4 +145,5 @@ def _open_gguf(path: Path) -> Opened:
 
         return gguf_side_files(path)
 
-    return Opened(path, checkpoint, Config(model.files[0], raw, values), GGUF, tokenizer, beside)
+    config = Config(model.files[0], raw, values)
+    return Opened(path, checkpoint, config, GGUF, tokenizer, beside, config)

@@ -12,7 +12,8 @@ from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.binding import param_specs
 from weightloom.plugins.manager import PluginManager
 from weightloom.plugins.quantized import quantize
-from weightloom.runtime.choice import DEFAULT_LAYOUT
+from weightloom.runtime.choice import DEFAULT_LAYOUT, Wish
+from weightloom.runtime.layout_seen import find_opened
 from weightloom.runtime.opening import Opened
 from weightloom.runtime.quantized_set import quantized_modules
 from weightloom.runtime.rule_choice import caller_rules, model_rules
@@ -45,11 +46,17 @@ def prepare(
     """
     config = opened.need_config()
     found = (manager or PluginManager()).architecture(_model_type(opened), architecture)
-    read_as = layout or opened.layout or DEFAULT_LAYOUT
+    read_as = layout or _layout(opened)
     listed = caller_rules(rules, read_as) + model_rules(found, config.values, read_as)
     module = _module(found, opened, listed)
     plan = build_plan(opened.checkpoint, listed, param_specs(module), config=config.values)
     return Prepared(found, module, read_as, plan)
+
+
+def _layout(opened: Opened) -> str:
+    """Give the layout that is recorded or seen; of a plugin's own model type there is one."""
+    choice = find_opened(opened, Wish(), str(opened.path))
+    return DEFAULT_LAYOUT if choice is None else choice.layout
 
 
 def _model_type(opened: Opened) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from weightloom.engine.checkpoint import Checkpoint
 from weightloom.engine.errors import ConfigError, MissingExtra
-from weightloom.runtime.choice import Choice, Wish, choose
+from weightloom.runtime.choice import Choice, Wish
 from weightloom.runtime.config import Config
 from weightloom.runtime.extras import need_mlx
+from weightloom.runtime.layout_seen import choose_opened
 from weightloom.runtime.opening import Opened, open_path
 
 if TYPE_CHECKING:
@@ -44,14 +45,9 @@ def planned(path: str, wish: Wish) -> Iterator[Planned]:
     UsageError and StorageError as opening, choosing and planning do.
     """
     with open_path(path) as opened:
-        choice = choose(opened.config, settled(wish, opened.layout), path)
+        choice = choose_opened(opened, wish, path)
         plan, target = plan_opened(opened, choice)
         yield Planned(opened.checkpoint, opened.config, choice, plan, target)
-
-
-def settled(wish: Wish, layout: str | None) -> Wish:
-    """Give the wish with the layout that the format alone settles, unless another was asked for."""
-    return wish if wish.layout is not None or layout is None else replace(wish, layout=layout)
 
 
 def plan_opened(opened: Opened, choice: Choice) -> tuple[Plan, str]:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from weightloom.engine.discovery import KEPT_NAME
 from weightloom.engine.foreign import FOREIGN_SUFFIXES
 from weightloom.engine.os_errors import storage_error
 
@@ -45,6 +46,8 @@ class SideFiles:
 def side_files(folder: Path, own: Collection[Path] = ()) -> SideFiles:
     """Sort the files of a checkpoint's directory; `own`, those of the checkpoint, are neither taken nor left.
 
+    Nor is the file of kept tensors, which goes with these weights alone.
+
     Raises StorageError where the system refuses to look.
     """
     taken: list[tuple[str, Path]] = []
@@ -52,7 +55,7 @@ def side_files(folder: Path, own: Collection[Path] = ()) -> SideFiles:
     modules = _module_folders(folder)
     for path in _files(folder):
         name = path.relative_to(folder).as_posix()
-        if path in own:
+        if path in own or name == KEPT_NAME:
             continue
         why = None if path.parent.relative_to(folder).as_posix() in modules else _why_not(path.name)
         if why is None:

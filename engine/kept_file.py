@@ -1,0 +1,92 @@
+"""The file of kept tensors: what a layout has no room for, and the record of the files that it was made from.
+
+A safetensors file beside the weights. It holds source tensors under their own names, and, under names that start with
+`weightloom.record/`, bytes as U8 vectors: `config.json`, `index/NAME`, and `header/NAME` for each file of the source,
+in order, verbatim. A tensor that the source's index passes over is `passed/NUMBER/NAME`, by the number of its file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from weightloom.engine.checkpoint import Checkpoint
+from weightloom.engine.discovery import KEPT_NAME
+from weightloom.engine.errors import UsageError
+from weightloom.engine.header import build_header
+from weightloom.engine.kept_note import KeptNote
+from weightloom.engine.natural import natural
+from weightloom.engine.shard_plan import Output, ShardPlan, relative_name
+from weightloom.engine.source import ByteSource, MemorySource
+from weightloom.engine.spec import TensorSpec
+
+RECORD = "weightloom.record/"
+CONFIG = f"{RECORD}config.json"
+INDEX = f"{RECORD}index/"
+HEADER = f"{RECORD}header/"
+PASSED = f"{RECORD}passed/"
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One tensor of the file, and where its bytes are."""
+
+    name: str
+    spec: TensorSpec
+    source: ByteSource
+    offset: int
+
+
+def kept_shard(source: Checkpoint, names: Collection[str], config: bytes | None, note: KeptNote) -> ShardPlan:
+    """Lay out the file for some tensors of a source and all of its record; `config` is the source's own, as it is.
+
+    Raises UsageError for a tensor whose name is that of a record.
+    """
+    taken = sorted((name for name in source.tensors if name.startswith(RECORD)), key=natural)
+    if taken:
+        raise UsageError(f"a tensor is called {taken[0]}", expected=f"names without {RECORD}", tensor=taken[0])
+    entries = [*_records(source, config), *_kept(source, names), *_passed(source)]
+    header = build_header([(each.name, each.spec) for each in entries], note.metadata())
+    outputs, start = [], 0
+    for each in entries:
+        outputs.append(Output(each.name, start, each.spec.nbytes, kept=(each.source, each.offset)))
+        start += each.spec.nbytes
+    return ShardPlan(KEPT_NAME, header, start, tuple(outputs))
+
+
+def data_lengths(source: Checkpoint) -> tuple[int, ...]:
+    """Give the bytes of data of each file."""
+    return tuple(max((entry.end for entry in shard.header.entries), default=0) for shard in source.shards)
+
+
+def kept_names(tensors: Mapping[str, TensorSpec]) -> list[str]:
+    """Give the names of the tensors in such a file that are no record."""
+    return [name for name in tensors if not name.startswith(RECORD)]
+
+
+def _records(source: Checkpoint, config: bytes | None) -> Iterator[_Entry]:
+    if config is not None:
+        yield _bytes_entry(CONFIG, config)
+    if source.index_path is not None and source.index_bytes is not None:
+        yield _bytes_entry(f"{INDEX}{source.index_path.name}", source.index_bytes)
+    for shard in source.shards:
+        yield _bytes_entry(f"{HEADER}{relative_name(shard, source)}", shard.header.raw)
+
+
+def _bytes_entry(name: str, data: bytes) -> _Entry:
+    return _Entry(name, TensorSpec("U8", (len(data),)), MemorySource(data), 0)
+
+
+def _kept(source: Checkpoint, names: Collection[str]) -> Iterator[_Entry]:
+    for name in sorted(names, key=natural):
+        yield _Entry(name, source.tensors[name].logical(), *source.source_of(name))
+
+
+def _passed(source: Checkpoint) -> Iterator[_Entry]:
+    """Tensors that a file has and the index takes from another one."""
+    over = {(each.file, each.name) for each in source.shadowed}
+    for number, shard in enumerate(source.shards):
+        for entry in shard.header.entries:
+            if (shard.path, entry.name) in over:
+                spec, start = TensorSpec(entry.dtype, entry.shape), shard.header.data_start + entry.start
+                yield _Entry(f"{PASSED}{number}/{entry.name}", spec, shard.source, start)

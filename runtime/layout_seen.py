@@ -1,0 +1,119 @@
+"""Which of its family's layouts a checkpoint is in, by its names and what its metadata says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from weightloom.engine.build import build_plan
+from weightloom.engine.checkpoint import Checkpoint
+from weightloom.engine.errors import CheckpointError
+from weightloom.engine.program import Program
+from weightloom.engine.ruleset import RuleSet
+from weightloom.engine.show import listed
+from weightloom.runtime.choice import DEFAULT_LAYOUT, Choice, Wish, find_choice, undecided
+from weightloom.runtime.layout_record import MLX
+from weightloom.runtime.opening import GGUF, Opened
+
+# What becomes of a name: the parameter that it alone leads to ("" where it leads to more, or is not alone), and how.
+Fate = tuple[str, Program | None]
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """A checkpoint's names as one layout reads them."""
+
+    layout: str
+    fates: Mapping[str, Fate]
+
+    @property
+    def renamed(self) -> frozenset[str]:
+        """Names that mean another to this layout: it speaks of them."""
+        return frozenset(name for name, (target, _) in self.fates.items() if target != name)
+
+
+def choose_opened(opened: Opened, wish: Wish, place: str) -> Choice:
+    """Choose the rules of an opened checkpoint, and the layout that it is in.
+
+    The layout is the one that was asked for, else the one that was recorded, else the one that the names show.
+    Raises as `choose` does, and CheckpointError where names and metadata leave it open.
+    """
+    choice = find_opened(opened, wish, place)
+    if choice is None:
+        raise undecided(opened.config, wish, place)
+    return choice
+
+
+def find_opened(opened: Opened, wish: Wish, place: str) -> Choice | None:
+    """Do the same; None where nothing says which rules."""
+    settled = wish if wish.layout is not None else replace(wish, layout=opened.layout)
+    choice = find_choice(opened.config, settled)
+    if choice is None or settled.layout is not None:
+        return choice
+    return with_seen_layout(choice, opened.checkpoint, place)
+
+
+def with_seen_layout(choice: Choice, checkpoint: Checkpoint, place: str) -> Choice:
+    """Give the choice in the layout that the checkpoint shows; raises CheckpointError where it is left open."""
+    known = [layout for layout in choice.known if layout != GGUF]
+    if len(known) < 2:
+        return choice
+    config = choice.config.values if choice.config else {}
+    readings = [_read(layout, choice.rules_in(layout), checkpoint, config) for layout in known]
+    return replace(choice, layout=_decided(readings, checkpoint.metadata.get("format"), place))
+
+
+def _read(layout: str, rules: RuleSet, checkpoint: Checkpoint, config: Mapping[str, object]) -> _Reading:
+    plan = build_plan(checkpoint, rules, config=config)
+    fates: dict[str, Fate] = {kept.name: ("", None) for kept in plan.kept}
+    fates |= {kept.name: (kept.name, None) for kept in plan.kept if kept.reason == "dropped"}
+    fates |= {each.sources[0]: (each.parameter, None) for each in plan.report.mismatched if len(each.sources) == 1}
+    for group in (*plan.groups, *plan.copies):
+        alone = len(group.sources) == len(group.targets) == 1
+        fates |= dict.fromkeys(group.sources, (group.targets[0] if alone else "", group.program))
+    return _Reading(layout, fates)
+
+
+def _decided(readings: Iterable[_Reading], said: str | None, place: str) -> str:
+    """Decide by names that one layout alone speaks of, else by the format that the metadata says."""
+    found = list(readings)
+    alone = {each.layout: each.renamed - _union(o.renamed for o in found if o is not each) for each in found}
+    speaking = [layout for layout, names in alone.items() if names]
+    disputed = _disputed(found)
+    by_format = MLX if said == MLX and MLX in alone else DEFAULT_LAYOUT if DEFAULT_LAYOUT in alone else found[0].layout
+    if len(speaking) > 1:
+        shown = "; ".join(f"{layout} has {listed(sorted(alone[layout]), 2)}" for layout in speaking)
+        raise _open(f"its names are of several layouts: {shown}", speaking, place)
+    if not disputed:
+        return speaking[0] if speaking else by_format
+    about = f"{disputed[0]} and {len(disputed) - 1} others" if len(disputed) > 1 else disputed[0]
+    if speaking and said is not None and (said == MLX) != (speaking[0] == MLX):
+        seen = f"its names are those of {speaking[0]}, its metadata says format {said}, and they differ on {about}"
+        raise _open(seen, list(alone), place)
+    if not speaking and said is None:
+        raise _open(f"its names fit them all, no metadata says more, and they differ on {about}", list(alone), place)
+    return speaking[0] if speaking else by_format
+
+
+def _disputed(readings: list[_Reading]) -> list[str]:
+    """Give the names that lead to the same parameter and not to the same values."""
+    first, *others = readings
+    return [
+        name
+        for name, (target, how) in first.fates.items()
+        if target and any(each.fates[name][0] == target and each.fates[name][1] != how for each in others)
+    ]
+
+
+def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
+    return frozenset().union(*sets)
+
+
+def _open(seen: str, layouts: list[str], place: str) -> CheckpointError:
+    return CheckpointError(
+        f"which layout this is in is not certain: {seen}",
+        expected="a recorded layout, or names that one layout alone has",
+        hint=f"say it: --layout {' or '.join(layouts)} (--from-layout for convert)",
+        file=place,
+        field="layout",
+    )

@@ -1,0 +1,25 @@
+"""What a conversion is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ORIGINAL = "original"
+CANONICAL = "canonical"
+DEFAULT_SHARD_BYTES = 5 * 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is asked for: target directory, layout (ORIGINAL, CANONICAL or a name), and how it is written.
+
+    `dtype` is a safetensors name (F32, F16, BF16) or None for as it is; `max_shard_bytes` None keeps the source's
+    own files where nothing else changes, and cuts shards of 5 GB elsewhere.
+    """
+
+    target: Path
+    layout: str = ORIGINAL
+    dtype: str | None = None
+    max_shard_bytes: int | None = None
+    overwrite: bool = False
