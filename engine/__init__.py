@@ -6,6 +6,9 @@ The names below are imported on first use, so that a tool that needs one does no
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from weightloom.engine.adapter import Change as Change
+    from weightloom.engine.adapter import changes as changes
+    from weightloom.engine.adapter import plan_adapter as plan_adapter
     from weightloom.engine.build import build_plan as build_plan
     from weightloom.engine.checkpoint import Checkpoint as Checkpoint
     from weightloom.engine.claims import Absent as Absent
@@ -26,14 +29,18 @@ if TYPE_CHECKING:
     from weightloom.engine.errors import WeightloomError as WeightloomError
     from weightloom.engine.fresh import save_plan as save_plan
     from weightloom.engine.index_map import IndexMap as IndexMap
+    from weightloom.engine.lifting import adapter_rules as adapter_rules
     from weightloom.engine.ops import Add as Add
+    from weightloom.engine.ops import AssertDims as AssertDims
     from weightloom.engine.ops import BitView as BitView
+    from weightloom.engine.ops import BlockDiagonal as BlockDiagonal
     from weightloom.engine.ops import ChannelsFirst as ChannelsFirst
     from weightloom.engine.ops import ChannelsLast as ChannelsLast
     from weightloom.engine.ops import Chunk as Chunk
     from weightloom.engine.ops import Concatenate as Concatenate
     from weightloom.engine.ops import Conv3dToLinear as Conv3dToLinear
     from weightloom.engine.ops import ConversionOp as ConversionOp
+    from weightloom.engine.ops import CutDiagonal as CutDiagonal
     from weightloom.engine.ops import DequantizeExperts as DequantizeExperts
     from weightloom.engine.ops import Divide as Divide
     from weightloom.engine.ops import Flatten as Flatten
@@ -70,6 +77,7 @@ if TYPE_CHECKING:
     from weightloom.engine.spec import TensorSpec as TensorSpec
 
 _HOME = {
+    "adapter": ("Change", "changes", "plan_adapter"),
     "build": ("build_plan",),
     "checkpoint": ("Checkpoint",),
     "claims": ("Absent", "Drop", "KeepDtype", "Tie"),
@@ -87,8 +95,11 @@ _HOME = {
         "WeightloomError",
     ),
     "fresh": ("save_plan",),
+    "lifting": ("adapter_rules",),
     "index_map": ("IndexMap",),
     "ops": (
+        "AssertDims",
+        "BlockDiagonal",
         "Add",
         "BitView",
         "ChannelsFirst",
@@ -97,6 +108,7 @@ _HOME = {
         "Concatenate",
         "Conv3dToLinear",
         "ConversionOp",
+        "CutDiagonal",
         "DequantizeExperts",
         "Divide",
         "Flatten",

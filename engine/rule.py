@@ -19,24 +19,34 @@ class Scope:
     """The part of the model tree whose names a rule sees.
 
     `base.prefix.` is tried first, then `prefix.`; what was found is taken off before matching and put back
-    after. With an empty `prefix`, names without `base.` are seen only if no name starts with it.
+    after. With an empty `prefix`, names without `base.` are seen only if no name starts with it. `above` is what all
+    names begin with, `base` too: it is no part of the tree, and tells tensors of one kind from those of another.
     """
 
     prefix: str
     base: str = ""
+    above: str = ""
 
     def strip(self, name: str, takes_unprefixed: bool) -> tuple[str, str] | None:
         """Split a name into (what was taken off, what the rule sees), or None when it is outside."""
-        own = f"{self.prefix}." if self.prefix else ""
-        full = (f"{self.base}." if self.base else "") + own
+        own = _dotted(self.prefix)
+        full, bare = _dotted(self.base or self.above) + own, _dotted(self.above) + own
         if name.startswith(full):
             return full, name[len(full) :]
-        if name.startswith(own) and (own or takes_unprefixed):
-            return own, name[len(own) :]
+        if name.startswith(bare) and (own or takes_unprefixed):
+            return bare, name[len(bare) :]
         return None
 
+    def below(self, above: str) -> Scope:
+        """Give the same scope for names that all begin with `above.`."""
+        return Scope(self.prefix, f"{above}.{self.base}" if self.base else "", above)
+
     def __str__(self) -> str:
-        return ".".join(part for part in (self.base, self.prefix) if part)
+        return ".".join(part for part in (self.base or self.above, self.prefix) if part)
+
+
+def _dotted(part: str) -> str:
+    return f"{part}." if part else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,13 +23,16 @@ from weightloom.engine.index_map import IndexMap
 from weightloom.engine.moves import Cut, Join, Move, Permute, Reorder, Reshape
 from weightloom.engine.ops import (
     Add,
+    AssertDims,
     BitView,
+    BlockDiagonal,
     ChannelsFirst,
     ChannelsLast,
     Chunk,
     Concatenate,
     Conv3dToLinear,
     ConversionOp,
+    CutDiagonal,
     DequantizeExperts,
     Divide,
     Flatten,
@@ -709,7 +712,66 @@ def _unstackable(stage: Stage) -> list[tuple[int, int, int]]:
     ]
 
 
+def _asserts(stage: Stage) -> Drawn:
+    ndims = {len(shape) for part in stage for shape in part}
+    return st.just(Applied(AssertDims(ndims.pop()), lambda parts: parts)) if len(ndims) == 1 else None
+
+
+def _diagonals(stage: Stage) -> Drawn:
+    shapes = [shape for part in stage for shape in part]
+    if len(shapes) > 8 or min(map(len, shapes)) < 2 or len({(len(shape), shape[:-2]) for shape in shapes}) > 1:
+        return None
+
+    @st.composite
+    def step(draw: st.DrawFn) -> Applied:
+        sizes = [tuple(shape[dim] for shape in shapes) for dim in (-2, -1)]
+        spelt = [draw(st.sampled_from((None, each) if len(set(each)) == 1 else (each,))) for each in sizes]
+        return Applied(BlockDiagonal(*spelt), lambda parts: [[_block_diagonal(flat(parts))]])
+
+    return step()
+
+
+def _block_diagonal(blocks: list[Array]) -> Array:
+    sizes = [sum(block.shape[dim] for block in blocks) for dim in (-2, -1)]
+    found = np.zeros((*blocks[0].shape[:-2], *sizes), blocks[0].dtype)
+    row = column = 0
+    for block in blocks:
+        found[..., row : row + block.shape[-2], column : column + block.shape[-1]] = block
+        row, column = row + block.shape[-2], column + block.shape[-1]
+    return found
+
+
+def _cuts_of_diagonals(stage: Stage) -> Drawn:
+    shape = _only(stage)
+    if shape is None or len(shape) < 2:
+        return None
+
+    @st.composite
+    def step(draw: st.DrawFn) -> Applied:
+        rows = draw(cuts_of(shape[-2]))
+        ends = sorted(draw(st.lists(st.integers(0, shape[-1]), min_size=len(rows) - 1, max_size=len(rows) - 1)))
+        columns = tuple(b - a for a, b in pairwise([0, *ends, shape[-1]]))
+        op = CutDiagonal(_either_spelling(draw, rows), _either_spelling(draw, columns))
+
+        def bands(parts: Parts) -> list[list[Array]]:
+            found = np.split(parts[0][0], list(accumulate(rows))[:-1], -2)
+            return [
+                np.split(band, [start, start + size], -1)
+                for band, start, size in zip(found, [0, *ends], columns, strict=True)
+            ]
+
+        def beside(parts: Parts) -> list[Array]:
+            return [band[side] for band in bands(parts) for side in (0, 2) if band[side].shape[-1]]
+
+        return Applied(op, lambda parts: [[band[1]] for band in bands(parts)], spreads=True, leaves=beside)
+
+    return step()
+
+
 OP_STEPS: Mapping[type[ConversionOp], Callable[[Stage], Drawn]] = {
+    AssertDims: _asserts,
+    BlockDiagonal: _diagonals,
+    CutDiagonal: _cuts_of_diagonals,
     Chunk: _chunks,
     Split: _splits,
     Concatenate: _joins,
@@ -735,8 +797,20 @@ OP_STEPS: Mapping[type[ConversionOp], Callable[[Stage], Drawn]] = {
     UnstackAcross: _unstacks_across,
 }
 # They change values, which unsigned integers cannot follow; tests/engine/test_ops_values.py has them.
+_CLOSED = (
+    Concatenate,
+    Chunk,
+    Split,
+    SplitModulelist,
+    MergeModulelist,
+    StackAcross,
+    UnstackAcross,
+    Unpad,
+    Pad,
+    BlockDiagonal,
+    CutDiagonal,
+)
 VALUE_OPS: frozenset[type[ConversionOp]] = frozenset({Add, BitView, DequantizeExperts, Divide, Multiply})
-_CLOSED = (Concatenate, Chunk, Split, SplitModulelist, MergeModulelist, StackAcross, UnstackAcross, Unpad, Pad)
 _NDIMS: Mapping[type[ConversionOp] | None, tuple[int, int]] = {
     Conv3dToLinear: (5, 5),
     LinearToConv3d: (2, 2),

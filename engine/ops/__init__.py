@@ -3,6 +3,7 @@
 from weightloom.engine.ops.across import StackAcross as StackAcross
 from weightloom.engine.ops.across import UnstackAcross as UnstackAcross
 from weightloom.engine.ops.adding import Add as Add
+from weightloom.engine.ops.asserting import AssertDims as AssertDims
 from weightloom.engine.ops.base import ConversionOp as ConversionOp
 from weightloom.engine.ops.channels import ChannelsFirst as ChannelsFirst
 from weightloom.engine.ops.channels import ChannelsLast as ChannelsLast
@@ -12,6 +13,8 @@ from weightloom.engine.ops.cutting import Chunk as Chunk
 from weightloom.engine.ops.cutting import Concatenate as Concatenate
 from weightloom.engine.ops.cutting import Split as Split
 from weightloom.engine.ops.dequantizing import DequantizeExperts as DequantizeExperts
+from weightloom.engine.ops.diagonal import BlockDiagonal as BlockDiagonal
+from weightloom.engine.ops.diagonal import CutDiagonal as CutDiagonal
 from weightloom.engine.ops.ordering import Permute as Permute
 from weightloom.engine.ops.ordering import Rearrange as Rearrange
 from weightloom.engine.ops.padding import Pad as Pad
@@ -32,13 +35,16 @@ from weightloom.engine.ops.viewing import BitView as BitView
 
 __all__ = [
     "Add",
+    "AssertDims",
     "BitView",
+    "BlockDiagonal",
     "ChannelsFirst",
     "ChannelsLast",
     "Chunk",
     "Concatenate",
     "Conv3dToLinear",
     "ConversionOp",
+    "CutDiagonal",
     "DequantizeExperts",
     "Divide",
     "Flatten",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
@@ -18,6 +19,18 @@ from weightloom.engine.expressions import Expression
 from weightloom.engine.tiles import Shape
 
 Amount = int | str
+
+
+@dataclass(frozen=True, slots=True)
+class OnFactors:
+    """An op as it acts on a change of low rank, `B @ A`: the ops for A, those for B, and how many dims it leaves.
+
+    A is (..., rank, columns) and B (..., rows, rank) where the tensor that they change is (..., rows, columns).
+    """
+
+    a: tuple[ConversionOp, ...]
+    b: tuple[ConversionOp, ...]
+    ndim: int
 
 
 class ConversionOp(ABC):
@@ -41,6 +54,29 @@ class ConversionOp(ABC):
             hint="define `inverse`, or mark the rule lossy; such a checkpoint cannot be saved back",
             rule=type(self).__name__,
         )
+
+    def on_factors(self, ndim: int) -> OnFactors:
+        """Say how it acts on the factors of a change of a tensor with `ndim` dims, two at least; raises RuleError."""
+        raise not_on_factors(self, "it does not say how it acts on them")
+
+
+def not_on_factors(op: ConversionOp, why: str) -> RuleError:
+    """Give the error for an op that cannot be carried over to the factors of a change."""
+    return RuleError(
+        f"{op} cannot be carried over to the two factors of a low-rank change: {why}",
+        expected="an op that stacks, joins or reorders whole rows or columns",
+        hint="add the change to the weights before they are converted",
+        field="operations",
+    )
+
+
+def along(op: ConversionOp, dim: int, ndim: int, rows: ConversionOp) -> OnFactors:
+    """Say how an op acts on the factors that works on the rows of `dim` alone: on the one that has this dim, or both.
+
+    `rows` is the op with a `dim` counted from the end.
+    """
+    axis = axis_of(type(op).__name__, dim, ndim)
+    return OnFactors((rows,) if axis != ndim - 2 else (), (rows,) if axis != ndim - 1 else (), ndim)
 
 
 def axis_of(op: str, dim: int, ndim: int, *, new: bool = False) -> int:

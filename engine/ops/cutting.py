@@ -7,7 +7,17 @@ from typing import Literal
 
 from weightloom.engine.chain import Chain
 from weightloom.engine.errors import PlanError
-from weightloom.engine.ops.base import Amount, ConversionOp, amount, axis_of, frozen_sizes
+from weightloom.engine.ops.alike import check_alike
+from weightloom.engine.ops.base import (
+    Amount,
+    ConversionOp,
+    OnFactors,
+    amount,
+    axis_of,
+    frozen_sizes,
+    not_on_factors,
+)
+from weightloom.engine.ops.diagonal import BlockDiagonal
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +49,10 @@ class Chunk(ConversionOp):
         """Concatenate."""
         return Concatenate(self.dim, self.num_shards_attribute)
 
+    def on_factors(self, ndim: int) -> OnFactors:
+        """Cut both along a dim before the rows."""
+        return _cut_on_factors(self, self.dim, ndim)
+
 
 @dataclass(frozen=True, slots=True)
 class Split(ConversionOp):
@@ -63,6 +77,10 @@ class Split(ConversionOp):
     def inverse(self) -> Concatenate:
         """Concatenate, remembering the sizes."""
         return Concatenate(self.dim, sizes="targets" if self.sizes is None else self.sizes)
+
+    def on_factors(self, ndim: int) -> OnFactors:
+        """Cut both along a dim before the rows."""
+        return _cut_on_factors(self, self.dim, ndim)
 
     def _sizes(self, chain: Chain, rows: int, dim: int) -> tuple[int, ...]:
         targets = chain.context.targets
@@ -120,16 +138,26 @@ class Concatenate(ConversionOp):
             return Split(self.dim, self.sizes)
         return Chunk(self.dim, self.num_shards_attribute)
 
+    def on_factors(self, ndim: int) -> OnFactors:
+        """Join both along a dim before the rows; else one of them, and the other block by block: ranks add up.
 
-def check_alike(op: str, kinds: list[tuple[str | None, tuple[int, ...]]]) -> None:
-    """Refuse tensors that differ in dtype, or in shape beside the joined axis."""
-    if len(set(kinds)) > 1:
-        other = next(kind for kind in kinds if kind != kinds[0])
-        raise PlanError(
-            f"{op}: tensors of {kinds[0][0]} {list(kinds[0][1])} and of {other[0]} {list(other[1])}",
-            expected="one dtype, and one shape beside the axis that is joined",
-            field="operations",
-        )
+        [W1; W2] + [B1 A1; B2 A2] is [W1; W2] + [[B1, 0], [0, B2]] @ [A1; A2], and so for columns.
+        """
+        sizes = None if self.sizes == "targets" else self.sizes
+        dim = axis_of("Concatenate", self.dim, ndim)
+        if self.num_shards_attribute is not None and dim >= ndim - 2:
+            raise not_on_factors(self, "the number of its parts is not that of its patterns")
+        if dim == ndim - 2:
+            return OnFactors((Concatenate(-2),), (BlockDiagonal(rows=sizes),), ndim)
+        if dim == ndim - 1:
+            return OnFactors((BlockDiagonal(columns=sizes),), (Concatenate(-1),), ndim)
+        return OnFactors((self,), (self,), ndim)
+
+
+def _cut_on_factors(op: Chunk | Split, dim: int, ndim: int) -> OnFactors:
+    if axis_of(type(op).__name__, dim, ndim) >= ndim - 2:
+        raise not_on_factors(op, "its parts would share one of them")
+    return OnFactors((op,), (op,), ndim)
 
 
 def _count(op: str, attribute: str | None, chain: Chain) -> int:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from weightloom.engine.chain import Chain
 from weightloom.engine.errors import PlanError, RuleError
-from weightloom.engine.ops.base import ConversionOp, axis_of, relabel_single
+from weightloom.engine.ops.base import ConversionOp, OnFactors, along, axis_of, relabel_single
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,10 @@ class Rearrange(ConversionOp):
     def inverse(self) -> Rearrange:
         """The order back."""
         return Rearrange(self.dim, _argsort(self.order))
+
+    def on_factors(self, ndim: int) -> OnFactors:
+        """Reorder the factor that has the dim, or both."""
+        return along(self, self.dim, ndim, Rearrange(axis_of("Rearrange", self.dim, ndim) - ndim, self.order))
 
 
 def _equal(shape: tuple[int, ...], dim: int, blocks: int) -> tuple[int, ...]:

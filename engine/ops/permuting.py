@@ -8,7 +8,17 @@ from typing import Any
 
 from weightloom.engine.chain import Chain, Part
 from weightloom.engine.errors import PlanError, RuleError
-from weightloom.engine.ops.base import Amount, ConversionOp, amount, axis_of, relabel_single, with_text_config
+from weightloom.engine.ops.base import (
+    Amount,
+    ConversionOp,
+    OnFactors,
+    along,
+    amount,
+    axis_of,
+    not_on_factors,
+    relabel_single,
+    with_text_config,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +110,11 @@ class Interleave(ConversionOp):
         """The same with the other direction."""
         return Interleave(self.dim, inverse=not self.inverse_)
 
+    def on_factors(self, ndim: int) -> OnFactors:
+        """Reorder the factor that has the dim, or both."""
+        from_end = axis_of("Interleave", self.dim, ndim) - ndim
+        return along(self, self.dim, ndim, Interleave(from_end, inverse=self.inverse_))
+
 
 Heads = Amount | tuple[tuple[str, Amount], ...]
 
@@ -155,6 +170,12 @@ class PermuteForRope(ConversionOp):
     def inverse(self) -> PermuteForRope:
         """The same with the other direction."""
         return PermuteForRope(self.subconfig_key, self.permute_layer_names, not self.inverse_, self.heads)
+
+    def on_factors(self, ndim: int) -> OnFactors:
+        """Reorder the rows of a matrix, which are those of B."""
+        if ndim != 2:
+            raise not_on_factors(self, "its rows are those of a matrix")
+        return OnFactors((), (self,), ndim)
 
     def _chosen(self, part: Part) -> bool:
         names = self.permute_layer_names

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weightloom.engine.chain import Chain
-from weightloom.engine.ops.base import ConversionOp, axis_of
-from weightloom.engine.ops.cutting import check_alike
+from weightloom.engine.ops.alike import check_alike
+from weightloom.engine.ops.base import ConversionOp, OnFactors, axis_of, not_on_factors
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,14 @@ class MergeModulelist(ConversionOp):
         """Unstack."""
         return SplitModulelist(self.dim)
 
+    def on_factors(self, ndim: int) -> OnFactors:
+        """Stack both, if the new axis comes before rows and columns."""
+        dim = axis_of("MergeModulelist", self.dim, ndim, new=True)
+        if dim > ndim - 2:
+            raise not_on_factors(self, "its new axis is not before the rows")
+        stack = MergeModulelist(dim)
+        return OnFactors((stack,), (stack,), ndim + 1)
+
 
 @dataclass(frozen=True, slots=True)
 class SplitModulelist(ConversionOp):
@@ -53,3 +61,11 @@ class SplitModulelist(ConversionOp):
     def inverse(self) -> MergeModulelist:
         """Stack."""
         return MergeModulelist(self.dim)
+
+    def on_factors(self, ndim: int) -> OnFactors:
+        """Unstack both, if the axis is before rows and columns."""
+        dim = axis_of("SplitModulelist", self.dim, ndim)
+        if dim >= ndim - 2:
+            raise not_on_factors(self, "its axis is one of rows or columns")
+        unstack = SplitModulelist(dim)
+        return OnFactors((unstack,), (unstack,), ndim - 1)

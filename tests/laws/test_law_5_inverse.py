@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 
 from tests.strategies import OP_CONFIG, OP_STEPS, OpCase, flat, op_cases, share
-from weightloom.engine import Chunk, Concatenate, ConversionOp
+from weightloom.engine import BlockDiagonal, Chunk, Concatenate, ConversionOp
 from weightloom.engine.algebra import NumpyAlgebra
 from weightloom.engine.chain import Chain, OpContext, Part, Target
 
@@ -52,7 +52,7 @@ def check_op(case: OpCase) -> None:
     first = case.steps[0].op
     assert first.inverse().inverse() == first
     sources = case.parts()
-    if isinstance(first, Concatenate):
+    if isinstance(first, Concatenate | BlockDiagonal):
         # How many patterns the tensors of a join had, a lone op cannot know: each has one here.
         sources = tuple(Part(f"source{n}", (spec,)) for n, spec in enumerate(s for p in sources for s in p.specs))
         if isinstance(first.inverse(), Chunk):

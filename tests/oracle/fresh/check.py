@@ -1,0 +1,33 @@
+"""One job: a model that was never loaded, written in its published layout, and loaded by both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from tests.oracle.all_keys.arrays import differences, specs_of, state_of
+from tests.oracle.all_keys.check import Trial, check, written_fresh
+from weightloom.engine import Checkpoint, PrefixChange, build_plan, save_plan
+
+
+def loaded_again(trial: Trial) -> Iterator[str]:
+    """What was written gives the parameters back, and is written a second time under the same names."""
+    state = state_of(trial.built.model)
+    plan = build_plan(Checkpoint.open(trial.directory / "fresh"), trial.rules, specs_of(state), config=trial.config)
+    if not plan.ok():
+        yield from plan.report.lines()
+    yield from differences(plan.load(), plan.params, state)
+    again = save_plan(trial.rules, plan.params, trial.config)
+    yield from (f"written once only: {name}" for name in sorted(set(plan.sources) ^ set(again.sources)))
+
+
+def says_what_it_leaves_out(trial: Trial) -> Iterator[str]:
+    """Each prefix change that acts and is not written is among the notes."""
+    plan = save_plan(trial.rules, specs_of(state_of(trial.built.model), dtypes=True), trial.config)
+    active = [rule for rule in trial.rules if isinstance(rule, PrefixChange) and rule.applies(trial.config, {})]
+    for rule in active:
+        if not rule.always and not any(rule.title() in note for note in plan.report.notes):
+            yield f"no note of {rule.title()}"
+
+
+check_fresh = partial(check, steps=(written_fresh, loaded_again, says_what_it_leaves_out))
