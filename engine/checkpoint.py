@@ -32,7 +32,8 @@ class Checkpoint:
     """What is on disk. Made by `open`, `from_files`, `from_arrays` or `from_specs`; close it, or use `with`.
 
     `tensors` are in the order of the files and of their headers; a spec's `offset` counts from the start of its
-    file. `metadata` joins that of the shards, the first one counts. `shadowed` are tensors whose file the index
+    file. `logical` are the same specs without a place on disk, one object for all tensors of one dtype and shape.
+    `metadata` joins that of the shards, the first one counts. `shadowed` are tensors whose file the index
     passes over, `stray` weight files beside the chosen ones that are not read, `notes` says so in words.
     `index_bytes` is the index verbatim. Equal only to itself.
     """
@@ -46,6 +47,7 @@ class Checkpoint:
     index_path: Path | None = None
     index_bytes: bytes | None = None
     _places: Mapping[str, tuple[ByteSource, int]] = field(default_factory=dict)
+    logical: Mapping[str, TensorSpec] = field(default_factory=dict)
 
     @classmethod
     def open(cls, path: str | Path) -> Checkpoint:
@@ -117,6 +119,7 @@ class Checkpoint:
             found.index.path if found.index else None,
             found.index.raw if found.index else None,
             contents.places,
+            contents.logical,
         )
 
     @property

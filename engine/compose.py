@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from weightloom.engine.errors import PlanError
@@ -70,7 +70,7 @@ def _check_meeting(makers: Mapping[str, Group], tied: Mapping[str, str], second:
 
 
 def _components(
-    firsts: tuple[Group, ...], seconds: tuple[Group, ...], makers: Mapping[str, Group]
+    firsts: Sequence[Group], seconds: Sequence[Group], makers: Mapping[str, Group]
 ) -> Iterator[tuple[list[Group], list[Group]]]:
     """Give the groups of both plans that hang together through the tensors between them."""
     takers = {source: group for group in seconds for source in group.sources}

@@ -25,9 +25,13 @@ class Shadowed:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Each tensor's spec and the place of its first byte, in the files' order; what is set aside, and remarks."""
+    """Each tensor's spec and the place of its first byte, in the files' order; what is set aside, and remarks.
+
+    `logical` are the specs without a place on disk, one object for all tensors of one dtype and shape.
+    """
 
     tensors: Mapping[str, TensorSpec]
+    logical: Mapping[str, TensorSpec]
     places: Mapping[str, tuple[ByteSource, int]]
     shadowed: tuple[Shadowed, ...]
     notes: tuple[str, ...]
@@ -43,6 +47,8 @@ def collect(shards: Sequence[Shard], index: Index | None) -> Contents:
     """
     owners: Mapping[str, Path] = index.owners if index else {}
     tensors: dict[str, TensorSpec] = {}
+    logical: dict[str, TensorSpec] = {}
+    kinds: dict[tuple[str, tuple[int, ...]], TensorSpec] = {}
     places: dict[str, tuple[ByteSource, int]] = {}
     shadowed: list[Shadowed] = []
     for shard in shards:
@@ -57,10 +63,12 @@ def collect(shards: Sequence[Shard], index: Index | None) -> Contents:
             offset = data_start + start
             tensors[name] = TensorSpec(dtype, shape, path, None if path is None else offset)
             places[name] = (source, offset)
+            kind = (dtype, shape)
+            logical[name] = kinds.get(kind) or kinds.setdefault(kind, TensorSpec(dtype, shape))
     if index:
         _check_promises(index, tensors)
     notes = (*_unlisted_notes(index, tensors), *_shadowed_notes(shadowed))
-    return Contents(tensors, places, tuple(shadowed), notes)
+    return Contents(tensors, logical, places, tuple(shadowed), notes)
 
 
 def merged_metadata(shards: Sequence[Shard]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from weightloom.engine.dtypes import DTYPES
@@ -39,6 +39,11 @@ class Fit:
                 return without
         return None
 
+    def names_of(self, names: Sequence[str]) -> Sequence[str | None]:
+        """Give the parameter that each of many names leads to, or None."""
+        params = self.params
+        return names if params is None else [name if name in params else self.name(name) for name in names]
+
     def required(self, name: str) -> str:
         """Give the parameter that a name leads to; raises PlanError when there is none."""
         found = self.name(name)
@@ -50,9 +55,10 @@ class Fit:
         """Say whether a name is a known parameter as it stands."""
         return self.params is not None and name in self.params
 
-    def names(self) -> tuple[str, ...]:
-        """All known parameters, sorted."""
-        return tuple(sorted(self.params or ()))
+    def takes(self, name: str, spec: TensorSpec) -> bool:
+        """Say whether a tensor can be this parameter, as far as that is known."""
+        wanted = self.spec(name)
+        return wanted is None or spec == wanted or self.agrees(spec, wanted)
 
     def spec(self, name: str) -> TensorSpec | None:
         """Give a parameter's spec, or None where it is not known."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import islice
+from functools import cached_property, lru_cache
+from itertools import chain, islice
 from typing import Any
 
 from weightloom.engine.chain import Chain, OpContext, Part, Target
@@ -74,10 +74,17 @@ class Bundle:
     clashes: tuple[tuple[str, str], ...]
     unnumbered: tuple[str, ...]
 
+    @cached_property
+    def slots(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
+        """For each source pattern that has names, its index and its names in order."""
+        return tuple(
+            (index, tuple(map(names.__getitem__, _in_order(names)))) for index, names in sorted(self.names.items())
+        )
+
     @property
     def all_names(self) -> tuple[str, ...]:
         """Every name in it, in slot order."""
-        return tuple(names[n] for _, names in sorted(self.names.items()) for n in _in_order(names))
+        return tuple(chain.from_iterable(names for _, names in self.slots))
 
     @property
     def title(self) -> str:
@@ -103,19 +110,15 @@ class Bundle:
                     lacking[index] = ()
             elif rule.collects(index):
                 count = highest + 1 if wanted is None else wanted[index]
-                gaps = tuple(islice((n for n in range(count) if n not in names), _MOST_GAPS))
-                if gaps:
-                    lacking[index] = gaps
+                if not names.keys() >= set(range(min(count, len(names) + 1))):
+                    lacking[index] = tuple(islice((n for n in range(count) if n not in names), _MOST_GAPS))
         return lacking
 
     def parts(self, tensors: Mapping[str, TensorSpec]) -> tuple[Part, ...]:
         """Give the parts that the ops start from."""
         return tuple(
-            Part(
-                self.rule.source_patterns[index],
-                tuple(_logical(tensors[names[number]]) for number in _in_order(names)),
-            )
-            for index, names in sorted(self.names.items())
+            Part(self.rule.source_patterns[index], tuple([tensors[name].logical() for name in names]))
+            for index, names in self.slots
         )
 
     def target_name(self, index: int, number: int | None) -> str:
@@ -213,13 +216,10 @@ def unchanged(spec: TensorSpec) -> Program:
     return Program((spec,), ())
 
 
-def _logical(spec: TensorSpec) -> TensorSpec:
-    return TensorSpec(spec.dtype, spec.shape)
-
-
 def _numbers(names: Mapping[int | None, str]) -> list[int]:
     return [number for number in names if number is not None]
 
 
-def _in_order(names: Mapping[int | None, str]) -> list[int | None]:
-    return sorted(names, key=lambda number: -1 if number is None else number)
+def _in_order(names: Mapping[int | None, str]) -> Sequence[int | None]:
+    # A source either collects all its names by number or has one.
+    return (None,) if None in names else sorted(_numbers(names))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import regex
 
 from weightloom.engine.errors import RuleError
+from weightloom.engine.required import required_text
 from weightloom.engine.syntax import Token, tokens
 from weightloom.engine.templates import Template
 
@@ -38,6 +39,11 @@ class SourcePattern:
     compiled: regex.Pattern[str] = field(compare=False, repr=False)
     groups: tuple[tuple[int, int], ...]
     stars: tuple[int, ...]
+
+    @property
+    def required(self) -> str:
+        """A text without digits that is in every name which it matches; "" if none is sure to be."""
+        return required_text(self.text)
 
     def search(self, name: str) -> Span | None:
         """Find the leftmost match; raises RuleError when the pattern takes longer than the time limit."""

@@ -6,7 +6,7 @@ name and shape resolved, what is kept beside them for saving back, and the repor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -48,7 +48,7 @@ class Plan:
 
     sources: Mapping[str, TensorSpec]
     params: Mapping[str, TensorSpec]
-    groups: tuple[Group, ...]
+    groups: Sequence[Group]
     copies: tuple[Group, ...] = ()
     kept: tuple[Kept, ...] = ()
     report: LoadReport = field(default_factory=LoadReport)

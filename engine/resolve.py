@@ -1,275 +1,137 @@
-"""Names through the renames: where each checkpoint name goes, before any group is formed.
+"""Names through the renames, by shape: one representative is resolved for all names of its shape.
 
-Names of one shape are resolved once (DESIGN: planning fast). The digits of a name are abstracted to stand-in
-numbers, the rules run on that one representative, and the result is a form to fill with each name's own numbers.
-Numbers that a rule spells out stay as they are; where a rule is not digit-blind, or a stand-in ends up next to
-another digit, names are resolved one by one. The outcome is the same.
+The digits of a name are abstracted to stand-in numbers, the rules run on that one name, and the result is a form to
+fill with each name's own numbers. Numbers that a rule spells out stay as they are. Names that a rule may tell apart by
+other digits, and names in which a stand-in ends up next to another digit, are resolved one by one. The outcome is
+the same.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
+from itertools import islice
 
-from weightloom.engine.blindness import literal_numbers
-from weightloom.engine.claims import Drop
-from weightloom.engine.converter import WeightConverter
-from weightloom.engine.index_map import IndexMap
-from weightloom.engine.patterns import Span
-from weightloom.engine.rename_group import RenameGroup
-from weightloom.engine.renaming import Renaming
-from weightloom.engine.rule import Rule, Scope
-from weightloom.engine.shapes import Form, Shape, by_shape, can_stand_in, form, touches
-
-_NUMBERS = re.compile(r"(\d+)")
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A converter's hold on a name: which source matched, and the identity of the group it belongs to."""
-
-    converter: int
-    source: int
-    taken: str
-    before: str
-    after: str
-    captures: tuple[tuple[int, str], ...]
-    paired: tuple[str, ...]
-    number: str | None
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """What the names of one group share."""
-        return (self.converter, self.taken, self.before, self.after, self.captures, self.paired)
-
-
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """One checkpoint name after the renames: rules that acted, a rule that may drop it, converters that claim it."""
-
-    name: str
-    renamed: str
-    acted: tuple[int, ...]
-    drop: int | None
-    claims: tuple[Claim, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """What a rule needs to know of all names: whether it is on, and whether it sees names without the base prefix."""
-
-    on: bool = True
-    takes_unprefixed: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    """A name on its way through the rules."""
-
-    name: str
-    current: str
-    acted: tuple[int, ...] = ()
-    drop: int | None = None
+from weightloom.engine.resolved import Claim as Claim
+from weightloom.engine.resolved import Resolved as Resolved
+from weightloom.engine.resolved import Resolver as Resolver
+from weightloom.engine.resolved import resolve_each as resolve_each
+from weightloom.engine.rule import Rule
+from weightloom.engine.shapes import Form, Shape, by_shape, form, numbers_of, touches
+from weightloom.engine.sight import Sight, sight
 
 
 @dataclass(frozen=True)
-class Resolver:
-    """The active rules with their conditions on one set of names; resolves a single name on demand (`trace`)."""
+class Alike:
+    """Names of one shape, with what became of the representative that stands for them."""
 
-    rules: tuple[Rule, ...]
-    conditions: tuple[Condition, ...]
+    shape: Shape
+    resolved: Resolved
 
-    def trace(self, name: str) -> list[tuple[int, str, str]]:
-        """Give (rule number, before, after) for each rename that acts on a name."""
-        found: list[tuple[int, str, str]] = []
-        current = name
-        for number, rule in enumerate(self.rules):
-            if isinstance(rule, Renaming) and not isinstance(rule, WeightConverter):
-                after = _renamed(rule, self.conditions[number], current)
-                if after is not None and after != current:
-                    found.append((number, current, after))
-                    current = after
-        return found
+    @property
+    def renamed(self) -> Sequence[str]:
+        """What each name of the shape becomes."""
+        same = self.resolved.renamed == self.shape.representative
+        return self.shape.names if same else self._renamed.fill_all(self.shape)
 
+    def at(self, name: str) -> Resolved:
+        """Give what became of one name of the shape."""
+        numbers = numbers_of(name)
+        claims = tuple([claim.fill(numbers) for claim in self.claims])
+        return Resolved(name, self._renamed.fill(numbers), self.resolved.acted, self.resolved.drop, claims)
 
-def resolve(names: Sequence[str], rules: Sequence[Rule]) -> tuple[Resolver, list[Resolved]]:
-    """Resolve all names, by shape where that gives the same; the answer does not depend on their order."""
-    spelt_out = spelt_out_numbers(rules)
-    if spelt_out is not None and can_stand_in(names):
-        shapes = by_shape(names, spelt_out)
-        resolver, found = resolve_each([shape.representative for shape in shapes], rules)
-        if not any(_merges_numbers(resolver, each) for each in found):
-            return resolver, _expanded(names, shapes, found)
-    return resolve_each(names, rules)
+    @cached_property
+    def claims(self) -> tuple[ClaimForm, ...]:
+        """The claims on any name of the shape."""
+        return tuple(map(ClaimForm.of, self.resolved.claims))
 
-
-def resolve_each(names: Sequence[str], rules: Sequence[Rule]) -> tuple[Resolver, list[Resolved]]:
-    """Resolve every name on its own: the slow path, which decides what is right."""
-    resolver, states = _through_renames(list(names), rules)
-    return resolver, [_with_claims(state, resolver) for state in states]
-
-
-def spelt_out_numbers(rules: Iterable[Rule]) -> frozenset[str] | None:
-    """Give all numbers that the rules spell out, or None when a rule is not digit-blind."""
-    found: set[str] = set()
-    for rule in rules:
-        texts = rule.source_patterns if isinstance(rule, Renaming | Drop) else ()
-        if isinstance(rule, IndexMap) or not can_stand_in(texts):
-            return None
-        if isinstance(rule, Renaming):
-            if not can_stand_in(rule.target_patterns):
-                return None
-            texts = (*texts, *(group for template in rule.templates for _, group in template.groups))
-        for text in texts:
-            numbers = _numbers_of(text)
-            if numbers is None:
-                return None
-            found |= numbers
-        if rule.scope is not None:
-            found |= set(_NUMBERS.findall(f"{rule.scope.base}.{rule.scope.prefix}"))
-    return frozenset(found)
-
-
-@lru_cache(maxsize=8192)
-def _numbers_of(text: str) -> frozenset[str] | None:
-    return literal_numbers(text)
-
-
-def _merges_numbers(resolver: Resolver, resolved: Resolved) -> bool:
-    return any(touches(after) for _, _, after in resolver.trace(resolved.name)) if resolved.acted else False
-
-
-def _expanded(names: Sequence[str], shapes: list[Shape], found: list[Resolved]) -> list[Resolved]:
-    answer: list[Resolved | None] = [None] * len(names)
-    for shape, resolved in zip(shapes, found, strict=True):
-        renamed = form(resolved.renamed)
-        claims = [_ClaimForm.of(claim) for claim in resolved.claims]
-        for member in shape.members:
-            numbers = member.numbers
-            answer[member.position] = Resolved(
-                names[member.position],
-                renamed.fill(numbers),
-                resolved.acted,
-                resolved.drop,
-                tuple([claim.fill(numbers) for claim in claims]),
-            )
-    return [each for each in answer if each is not None]
+    @cached_property
+    def _renamed(self) -> Form:
+        return form(self.resolved.renamed)
 
 
 @dataclass(frozen=True, slots=True)
-class _ClaimForm:
-    """A claim on a representative, ready to be filled with a member's numbers."""
+class ClaimForm:
+    """A claim on a representative, ready to be filled with a name's numbers."""
 
     claim: Claim
     texts: tuple[Form, ...]
     number: Form | None
 
     @classmethod
-    def of(cls, claim: Claim) -> _ClaimForm:
+    def of(cls, claim: Claim) -> ClaimForm:
+        """Turn a claim on a representative into a form."""
         texts = (claim.taken, claim.before, claim.after, *(text for _, text in claim.captures), *claim.paired)
         return cls(claim, tuple(map(form, texts)), None if claim.number is None else form(claim.number))
 
+    @property
+    def family(self) -> tuple[object, ...]:
+        """What the claims of one group share, whatever the numbers in it are."""
+        numbers = tuple(number for number, _ in self.claim.captures)
+        return (self.claim.converter, numbers, *(text.text for text in self.texts))
+
     def fill(self, numbers: Sequence[str]) -> Claim:
-        claim = self.claim
-        taken, before, after, *rest = [text.fill(numbers) for text in self.texts]
-        count = len(claim.captures)
-        captures = tuple((n, text) for (n, _), text in zip(claim.captures, rest, strict=False))
+        """Give the claim on the name with these numbers."""
         number = None if self.number is None else self.number.fill(numbers)
+        return self._with([text.fill(numbers) for text in self.texts], number)
+
+    def at(self, key: Sequence[str]) -> Claim:
+        """Give the claim of a group, without a number of its own, from what goes into the holes of `texts`."""
+        values = iter(key)
+        return self._with([text.text % tuple(islice(values, len(text.holes))) for text in self.texts], None)
+
+    def _with(self, texts: Sequence[str], number: str | None) -> Claim:
+        taken, before, after, *rest = texts
+        claim, count = self.claim, len(self.claim.captures)
+        captures = tuple((n, text) for (n, _), text in zip(claim.captures, rest, strict=False))
         return Claim(claim.converter, claim.source, taken, before, after, captures, tuple(rest[count:]), number)
 
 
-def _through_renames(names: list[str], rules: Sequence[Rule]) -> tuple[Resolver, list[_State]]:
-    states = [_State(name, name) for name in names]
-    conditions: list[Condition] = []
-    for number, rule in enumerate(rules):
-        condition = Condition()
-        if not isinstance(rule, WeightConverter):
-            condition = _condition(rule, [state.current for state in states])
-            states = [_step(state, number, rule, condition) for state in states]
-        else:
-            condition = Condition(takes_unprefixed=True)
-        conditions.append(condition)
-    currents = [state.current for state in states]
-    for number, rule in enumerate(rules):
-        if isinstance(rule, WeightConverter):
-            conditions[number] = _condition(rule, currents)
-    return Resolver(tuple(rules), tuple(conditions)), states
+@dataclass(frozen=True)
+class Resolution:
+    """All names of a checkpoint after the renames: those that are alike together, the others one by one."""
+
+    resolver: Resolver
+    alike: tuple[Alike, ...]
+    each: tuple[Resolved, ...]
+
+    def all(self) -> Iterator[Resolved]:
+        """Give what became of every name."""
+        for alike in self.alike:
+            yield from map(alike.at, alike.shape.names)
+        yield from self.each
 
 
-def _condition(rule: Rule, names: Sequence[str]) -> Condition:
-    unprefixed = _takes_unprefixed(rule.scope, names)
-    if not isinstance(rule, RenameGroup):
-        return Condition(takes_unprefixed=unprefixed)
-    seen = (_inside(rule.scope, name, unprefixed) for name in names)
-    return Condition(rule.turns_on(split[1] for split in seen if split is not None), unprefixed)
+def resolve(names: Sequence[str], rules: Sequence[Rule]) -> tuple[Resolver, list[Resolved]]:
+    """Give what becomes of each name; the answer does not depend on their order."""
+    found = by_likeness(names, rules)
+    by_name = {each.name: each for each in found.all()}
+    return found.resolver, [by_name[name] for name in names]
 
 
-def _takes_unprefixed(scope: Scope | None, names: Sequence[str]) -> bool:
-    if scope is None or scope.prefix or not scope.base:
-        return True
-    return not any(name.startswith(scope.base + ".") for name in names)
+def by_likeness(names: Sequence[str], rules: Sequence[Rule]) -> Resolution:
+    """Resolve all names, by shape where that gives the same."""
+    seen = sight(rules)
+    shapes, each = by_shape(names, seen.spelt_out)
+    while True:
+        resolver, found = resolve_each([*(shape.representative for shape in shapes), *each], rules)
+        alike = [Alike(shape, resolved) for shape, resolved in zip(shapes, found, strict=False)]
+        unlike = [number for number, one in enumerate(alike) if not _stands_for_all(one, resolver, seen)]
+        if not unlike:
+            return Resolution(resolver, tuple(alike), tuple(found[len(shapes) :]))
+        each += [name for number in unlike for name in shapes[number].names]
+        shapes = [shape for number, shape in enumerate(shapes) if number not in unlike]
 
 
-def _inside(scope: Scope | None, name: str, takes_unprefixed: bool) -> tuple[str, str] | None:
-    return ("", name) if scope is None else scope.strip(name, takes_unprefixed)
+def one_by_one(names: Sequence[str], rules: Sequence[Rule]) -> Resolution:
+    """Resolve every name on its own: slow, and right whatever the rules are."""
+    resolver, found = resolve_each(names, rules)
+    return Resolution(resolver, (), tuple(found))
 
 
-def _renamed(rule: Renaming, condition: Condition, name: str) -> str | None:
-    split = _inside(rule.scope, name, condition.takes_unprefixed) if condition.on else None
-    if split is None:
-        return None
-    after = rule.rewrite(split[1])
-    return None if after is None else split[0] + after
-
-
-def _step(state: _State, number: int, rule: Rule, condition: Condition) -> _State:
-    if isinstance(rule, Renaming):
-        after = _renamed(rule, condition, state.current)
-        if after is None or after == state.current:
-            return state
-        return _State(state.name, after, (*state.acted, number), state.drop)
-    if isinstance(rule, Drop) and state.drop is None:
-        split = _inside(rule.scope, state.current, condition.takes_unprefixed)
-        if split is not None and rule.selects(split[1]):
-            return _State(state.name, state.current, state.acted, number)
-    return state
-
-
-def _with_claims(state: _State, resolver: Resolver) -> Resolved:
-    """The first converter that matches claims a name; others of the same scope that match are kept: a clash."""
-    claims: list[Claim] = []
-    for number, rule in enumerate(resolver.rules):
-        if not isinstance(rule, WeightConverter):
-            continue
-        if claims and rule.scope != resolver.rules[claims[0].converter].scope:
-            continue
-        claim = _claim(number, rule, resolver.conditions[number], state.current)
-        if claim is not None:
-            claims.append(claim)
-    return Resolved(state.name, state.current, state.acted, state.drop, tuple(claims))
-
-
-def _claim(number: int, rule: WeightConverter, condition: Condition, name: str) -> Claim | None:
-    split = _inside(rule.scope, name, condition.takes_unprefixed)
-    found = None if split is None else rule.match(split[1])
-    if split is None or found is None:
-        return None
-    index, span = found
-    taken, seen = split
-    collected = _collected(rule, index, span)
-    return Claim(
-        number,
-        index,
-        taken,
-        seen[: span.start],
-        seen[span.end :],
-        span.captures,
-        span.stars[: rule.paired],
-        collected,
-    )
-
-
-def _collected(rule: WeightConverter, index: int, span: Span) -> str | None:
-    return span.stars[rule.paired] if rule.collects(index) else None
+def _stands_for_all(one: Alike, resolver: Resolver, seen: Sight) -> bool:
+    """Say whether what became of the representative tells what becomes of all names of its shape."""
+    steps = resolver.trace(one.shape.representative) if one.resolved.acted else []
+    afters = [after for _, _, after in steps]
+    return not any(map(touches, afters)) and not any(map(seen.may_see, (one.shape.representative, *afters)))

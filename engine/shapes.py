@@ -1,43 +1,103 @@
-"""Names by shape: digits abstracted, so that one representative stands for every name of its shape."""
+"""Names by shape: digits abstracted, so that one representative stands for every name of its shape.
+
+A checkpoint has 100,000 names of some 40 shapes. What is done to each name is done by the string methods of
+Python's core on many names at once: one translation of all digits, one slice for each number.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, repeat
+from operator import itemgetter
 
 _NUMBER = re.compile(r"(\d+)")
+_ZEROS = re.compile("0+")
 _STAND_IN = re.compile(r"90(\d{4})09")
 _TOUCHING = re.compile(r"\d90\d{4}09|90\d{4}09\d")
 _MOST_NUMBERS = 10_000
+# A number as long as a stand-in might be one.
+_LONG = "0" * 8
+_TO_ZERO = str.maketrans("123456789", "0" * 9)
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """A name of a shape: its position in the list it came from, and its own numbers."""
+class Layout:
+    """Names of one shape whose numbers also stand at the same places."""
 
-    position: int
-    numbers: tuple[str, ...]
+    places: tuple[slice, ...]
+    names: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[list[str], ...]:
+        """The numbers, a list for each place with one of each name."""
+        return tuple(list(map(itemgetter(place), self.names)) for place in self.places)
+
+    def split(self, spelt_out: frozenset[str]) -> Iterator[tuple[tuple[str | None, ...], Layout]]:
+        """Part the names by the numbers that are spelt out; None stands for all others."""
+        columns = self.columns if spelt_out else ()
+        if all(map(spelt_out.isdisjoint, columns)):
+            yield (None,) * len(self.places), self
+            return
+        found: dict[tuple[str | None, ...], list[str]] = defaultdict(list)
+        for name, *numbers in zip(self.names, *columns, strict=True):
+            found[tuple([number if number in spelt_out else None for number in numbers])].append(name)
+        for fixed, names in found.items():
+            yield fixed, Layout(self.places, tuple(names))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Shape:
     """One shape of name: a representative with stand-in numbers, and the names that have it."""
 
     representative: str
-    members: tuple[Member, ...]
+    layouts: tuple[Layout, ...]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """All names of this shape."""
+        return tuple(chain.from_iterable(layout.names for layout in self.layouts))
+
+    @cached_property
+    def columns(self) -> tuple[list[str], ...]:
+        """The numbers of the names, a list for each place of a number, in the order of `names`."""
+        parts = [layout.columns for layout in self.layouts]
+        return tuple(list(chain.from_iterable(column)) for column in zip(*parts, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A text with places for a member's numbers."""
+    """A text whose numbers are holes: for each hole the place of a name's number that goes there, or digits."""
 
     text: str
-    order: tuple[int, ...]
+    holes: tuple[int | str, ...]
+
+    @property
+    def number(self) -> int | None:
+        """The place of the number that the text is, if it is nothing else."""
+        return self.holes[0] if self.text == "%s" and isinstance(self.holes[0], int) else None
 
     def fill(self, numbers: Sequence[str]) -> str:
-        """Write a member's numbers into the places."""
-        return self.text % tuple(numbers[i] for i in self.order) if self.order else self.text % ()
+        """Write a name's numbers into the holes."""
+        return self.text % tuple([numbers[hole] if isinstance(hole, int) else hole for hole in self.holes])
+
+    def rows(self, shape: Shape) -> Iterable[tuple[str, ...]]:
+        """Give what goes into the holes, for each name of a shape."""
+        return rows((self,), shape)
+
+    def fill_all(self, shape: Shape) -> list[str]:
+        """Write the numbers of each name of a shape into the holes."""
+        return list(map(self.text.__mod__, self.rows(shape)))
+
+
+def rows(forms: Iterable[Form], shape: Shape) -> Iterable[tuple[str, ...]]:
+    """Give what goes into the holes of several forms, one after the other, for each name of a shape."""
+    holes = [hole for form in forms for hole in form.holes]
+    columns = [shape.columns[hole] if isinstance(hole, int) else repeat(hole, len(shape.names)) for hole in holes]
+    return zip(*columns, strict=True) if columns else repeat((), len(shape.names))
 
 
 def shape_text(name: str) -> str:
@@ -45,32 +105,36 @@ def shape_text(name: str) -> str:
     return _NUMBER.sub("*", name)
 
 
-def by_shape(names: Sequence[str], spelt_out: frozenset[str]) -> list[Shape]:
-    """Group names by shape; the numbers in `spelt_out` count as text."""
-    found: dict[tuple[str | None, ...], list[Member]] = {}
-    for position, name in enumerate(names):
-        pieces = _NUMBER.split(name)
-        numbers = tuple(pieces[1::2])
-        if len(numbers) > _MOST_NUMBERS:
-            # More than there are stand-ins for: a shape of its own.
-            key: tuple[str | None, ...] = (name, None)
-        elif spelt_out:
-            fixed = tuple(number if number in spelt_out else None for number in numbers)
-            key = (*pieces[::2], *fixed)
-        else:
-            key = tuple(pieces[::2])
-        found.setdefault(key, []).append(Member(position, numbers))
-    return [Shape(_representative(names[members[0].position], spelt_out), tuple(members)) for members in found.values()]
+def shape_texts(names: Iterable[str]) -> set[str]:
+    """Show the shapes that names have."""
+    zeros, alone = _by_zeros(tuple(names))
+    return {*(_ZEROS.sub("*", text) for text in zeros), *map(shape_text, alone)}
+
+
+def by_shape(names: Sequence[str], spelt_out: frozenset[str]) -> tuple[list[Shape], list[str]]:
+    """Group names by shape, the numbers in `spelt_out` as text; and give those for which nothing can stand in."""
+    zeros, alone = _by_zeros(names)
+    found: dict[tuple[str | None, ...], list[Layout]] = defaultdict(list)
+    for text, members in zeros.items():
+        places = tuple(slice(*match.span()) for match in _ZEROS.finditer(text))
+        if _LONG in text or len(places) > _MOST_NUMBERS:
+            alone += members
+            continue
+        layout = Layout(places, tuple(members))
+        for fixed, part in layout.split(spelt_out):
+            found[(_ZEROS.sub("0", text), *fixed)].append(part)
+    return [
+        Shape(_representative(layouts[0].names[0], key[1:]), tuple(layouts)) for key, layouts in found.items()
+    ], alone
 
 
 def form(text: str) -> Form:
     """Turn a representative, or what became of it, into a form."""
-    order = tuple(int(number) for number in _STAND_IN.findall(text))
-    return Form(_STAND_IN.sub("%s", text.replace("%", "%%")), order)
+    return Form(_NUMBER.sub("%s", text.replace("%", "%%")), tuple(map(_hole, _NUMBER.findall(text))))
 
 
 def can_stand_in(texts: Iterable[str]) -> bool:
-    """Say whether stand-in numbers cannot be mistaken for a number in the texts (patterns, names)."""
+    """Say whether stand-in numbers cannot be mistaken for a number in the texts."""
     return not any(_STAND_IN.search(text) for text in texts)
 
 
@@ -79,9 +143,38 @@ def touches(text: str) -> bool:
     return _TOUCHING.search(text) is not None
 
 
-def _representative(name: str, spelt_out: frozenset[str]) -> str:
+def numbers_of(name: str) -> list[str]:
+    """Give the numbers in a name."""
+    return _NUMBER.findall(name)
+
+
+def _by_zeros(names: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
+    """Group names by their text with a 0 for each digit; and give those that are not plain lines of ASCII."""
+    alone: list[str] = []
+    text = "\n".join(names)
+    if not text.isascii() or text.count("\n") != len(names) - 1:
+        alone = [name for name in names if not _is_line(name)]
+        names = list(filter(_is_line, names))
+        text = "\n".join(names)
+    found: dict[str, list[str]] = defaultdict(list)
+    # Without names there is one empty line.
+    for name, zeros in zip(names, text.translate(_TO_ZERO).split("\n"), strict=False):
+        found[zeros].append(name)
+    return found, alone
+
+
+def _is_line(name: str) -> bool:
+    return name.isascii() and "\n" not in name
+
+
+def _hole(number: str) -> int | str:
+    found = _STAND_IN.fullmatch(number)
+    return number if found is None else int(found[1])
+
+
+def _representative(name: str, fixed: Sequence[str | None]) -> str:
     pieces = _NUMBER.split(name)
-    for number in range(min(len(pieces) // 2, _MOST_NUMBERS)):
-        if pieces[2 * number + 1] not in spelt_out:
-            pieces[2 * number + 1] = f"90{number:04d}09"
+    for place, number in enumerate(fixed):
+        if number is None:
+            pieces[2 * place + 1] = f"90{place:04d}09"
     return "".join(pieces)

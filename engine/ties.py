@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from weightloom.engine.claims import Tie
 from weightloom.engine.fit import Fit
@@ -11,9 +11,9 @@ from weightloom.engine.report import Mismatch, Tied
 
 
 def tie(
-    groups: Sequence[Group], ties: Sequence[Tie], fit: Fit
+    groups: Sequence[Group], ends: Iterable[tuple[str, str, Tie]], fit: Fit
 ) -> tuple[list[Group], list[Group], list[Tied], list[Mismatch]]:
-    """Give (groups, groups that hold a second copy, records, copies whose shapes differ).
+    """Give (groups, groups that hold a second copy, records, copies whose shapes differ) for the `ends` of ties.
 
     Whether a second copy holds the same bytes is a check that needs values; it is made before anything is
     bound.
@@ -22,7 +22,7 @@ def tie(
     copies: dict[str, Group] = {}
     records: list[Tied] = []
     differing: list[Mismatch] = []
-    for name, other, rule in tied_ends(sorted({*owner, *fit.names()}), ties, fit):
+    for name, other, rule in ends:
         if name in copies or any(record.parameter == name for record in records):
             continue
         if name in owner and other in owner and len(owner[name].targets) == 1:
@@ -40,17 +40,21 @@ def tie(
 def second_ends(ties: Sequence[Tie], fit: Fit) -> set[str]:
     """Give the parameters that need not be written, for each shares the tensor of one that is."""
     found: set[str] = set()
-    for name, other, _ in tied_ends(fit.names(), ties, fit):
+    for name, other, _ in tied_ends(fit.params or (), ties, fit):
         if fit.is_parameter(other) and other not in found:
             found.add(name)
     return found
 
 
-def tied_ends(names: Sequence[str], ties: Sequence[Tie], fit: Fit) -> list[tuple[str, str, Tie]]:
-    """Give (name, the name it shares its tensor with, rule) for each name that a tie is about."""
+def tied_ends(names: Iterable[str], ties: Sequence[Tie], fit: Fit) -> list[tuple[str, str, Tie]]:
+    """Give (name, the name it shares its tensor with, rule) for each name that a tie is about, by rule and name."""
+    if not ties:
+        return []
+    known = tuple(names)
     found: list[tuple[str, str, Tie]] = []
     for rule in ties:
-        for name in names:
+        required = rule.pattern.required
+        for name in sorted({name for name in known if required in name}):
             other = rule.other_end(name)
             other = None if other is None else fit.name(other)
             if other is not None and other != name:

@@ -1,0 +1,69 @@
+"""Bundles, found for all names of one shape at once.
+
+The shapes that may be sources of one group are a *family*: a converter claims them all, and around its span they have
+the same text but for numbers. What tells the groups of a family apart are those numbers.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
+
+from weightloom.engine.converter import WeightConverter
+from weightloom.engine.groups import Bundle, bundle
+from weightloom.engine.resolve import Alike, Claim, ClaimForm, Resolved
+from weightloom.engine.rule import Rule
+from weightloom.engine.shapes import Shape, rows
+
+Key = tuple[str, ...]
+Slots = dict[int, dict[int | None, str]]
+
+
+def bundles(alike: Iterable[Alike], each: Iterable[Resolved], rules: Sequence[Rule]) -> Iterator[Bundle]:
+    """Collect claimed names by what they share; of several claims on a name the first counts."""
+    families: dict[tuple[object, ...], list[Alike]] = defaultdict(list)
+    for one in alike:
+        families[one.claims[0].family].append(one)
+    claimed: dict[tuple[object, ...], list[tuple[str, Claim]]] = defaultdict(list)
+    for resolved in each:
+        claimed[ClaimForm.of(resolved.claims[0]).family].append((resolved.name, resolved.claims[0]))
+    for family, members in families.items():
+        groups = _grouped(members) if family not in claimed else None
+        if groups is None:
+            claimed[family] += [(name, one.at(name).claims[0]) for one in members for name in one.shape.names]
+        else:
+            yield from _bundled(members[0], groups, rules)
+    for names in claimed.values():
+        yield from bundle(names, rules)
+
+
+def _grouped(members: Iterable[Alike]) -> dict[Key, Slots] | None:
+    """Give the names of a family by group, source and number; None if that takes a closer look at each name."""
+    found: dict[Key, Slots] = defaultdict(dict)
+    for one in members:
+        form = one.claims[0]
+        place = None if form.number is None else form.number.number
+        if form.number is not None and place is None:
+            return None
+        numbers: Iterable[int | None] = repeat(None) if place is None else map(int, one.shape.columns[place])
+        for key, slots in _by_key(rows(form.texts, one.shape), numbers, one.shape).items():
+            known = found[key].setdefault(form.claim.source, {})
+            known |= slots
+    count = sum(len(one.shape.names) for one in members)
+    return found if count == sum(len(names) for slots in found.values() for names in slots.values()) else None
+
+
+def _by_key(keys: Iterable[Key], numbers: Iterable[int | None], shape: Shape) -> dict[Key, dict[int | None, str]]:
+    found: dict[Key, dict[int | None, str]] = defaultdict(dict)
+    for key, number, name in zip(keys, numbers, shape.names, strict=False):
+        found[key][number] = name
+    return found
+
+
+def _bundled(one: Alike, groups: dict[Key, Slots], rules: Sequence[Rule]) -> Iterator[Bundle]:
+    form = one.claims[0]
+    rule = rules[form.claim.converter]
+    assert isinstance(rule, WeightConverter)
+    for key, slots in groups.items():
+        yield Bundle(rule, form.at(key), slots, (), ())
