@@ -12,6 +12,8 @@ from weightloom.engine.report import LoadReport, by_layer
 from weightloom.engine.shapes import shape_text
 from weightloom.engine.spec import TensorSpec
 
+_SEVERAL = 2
+
 
 def hints(
     report: LoadReport,
@@ -23,8 +25,9 @@ def hints(
     """Give likely causes of what the report has missing and unexpected, of so many tensors in all."""
     if params is None:
         return ()
+    wanted = tensors - len(report.dropped)
     return (
-        *_prefixes(report, tensors - len(report.dropped)),
+        *(tuple(_prefixes(report, wanted)) or _strange_start(report, params, wanted)),
         *_other_layers(report, params),
         *_sleeping_ties(report, asleep, config),
     )
@@ -53,6 +56,16 @@ def _prefixes(report: LoadReport, tensors: int) -> Iterator[str]:
         change = f"prefix {old or '(none)'} -> {new or '(none)'}"
         matched = tensors - len(unexpected) + count
         yield f"{change} would match {matched} of {tensors} names"
+
+
+def _strange_start(report: LoadReport, params: Mapping[str, TensorSpec], tensors: int) -> Iterator[str]:
+    """A first part that all tensors have and no parameter: behind it rules may match."""
+    starts = {name.split(".", 1)[0] + "." for name in report.unexpected}
+    if tensors < _SEVERAL or len(report.unexpected) < tensors or len(starts) > 1:
+        return
+    (start,) = starts
+    if not any(name.startswith(start) for name in params):
+        yield f"all {tensors} names begin with {start}, and no parameter does: prefix {start} -> (none) may help"
 
 
 def _common_starts(names: Sequence[str]) -> list[str]:

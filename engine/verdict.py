@@ -49,6 +49,7 @@ def problem(plan: Plan, strict: bool) -> PlanError | None:
 
 def _names(report: LoadReport) -> Iterator[str]:
     yield from (record.name for record in report.ambiguous)
+    yield from (name for record in report.incomplete for name in record.parameters)
     yield from report.missing
     yield from report.unexpected
 
