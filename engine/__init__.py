@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from weightloom.engine.ops import PermuteForRope as PermuteForRope
     from weightloom.engine.ops import Rearrange as Rearrange
     from weightloom.engine.ops import Reshape as Reshape
+    from weightloom.engine.ops import ResidualGate as ResidualGate
+    from weightloom.engine.ops import ResidualWeights as ResidualWeights
     from weightloom.engine.ops import Split as Split
     from weightloom.engine.ops import SplitModulelist as SplitModulelist
     from weightloom.engine.ops import Squeeze as Squeeze
@@ -121,6 +123,8 @@ _HOME = {
         "PermuteForRope",
         "Rearrange",
         "Reshape",
+        "ResidualGate",
+        "ResidualWeights",
         "Split",
         "SplitModulelist",
         "Squeeze",

@@ -43,6 +43,8 @@ from weightloom.engine.ops import (
     Pad,
     PermuteForRope,
     Rearrange,
+    ResidualGate,
+    ResidualWeights,
     Split,
     SplitModulelist,
     Squeeze,
@@ -810,7 +812,9 @@ _CLOSED = (
     BlockDiagonal,
     CutDiagonal,
 )
-VALUE_OPS: frozenset[type[ConversionOp]] = frozenset({Add, BitView, DequantizeExperts, Divide, Multiply})
+VALUE_OPS: frozenset[type[ConversionOp]] = frozenset(
+    {Add, BitView, DequantizeExperts, Divide, Multiply, ResidualGate, ResidualWeights}
+)
 _NDIMS: Mapping[type[ConversionOp] | None, tuple[int, int]] = {
     Conv3dToLinear: (5, 5),
     LinearToConv3d: (2, 2),

@@ -15,6 +15,8 @@ from weightloom.engine.ops.cutting import Split as Split
 from weightloom.engine.ops.dequantizing import DequantizeExperts as DequantizeExperts
 from weightloom.engine.ops.diagonal import BlockDiagonal as BlockDiagonal
 from weightloom.engine.ops.diagonal import CutDiagonal as CutDiagonal
+from weightloom.engine.ops.gating import ResidualGate as ResidualGate
+from weightloom.engine.ops.gating import ResidualWeights as ResidualWeights
 from weightloom.engine.ops.ordering import Permute as Permute
 from weightloom.engine.ops.ordering import Rearrange as Rearrange
 from weightloom.engine.ops.padding import Pad as Pad
@@ -57,6 +59,8 @@ __all__ = [
     "PermuteForRope",
     "Rearrange",
     "Reshape",
+    "ResidualGate",
+    "ResidualWeights",
     "Split",
     "SplitModulelist",
     "Squeeze",
