@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from weightloom.engine.expressions import Expression
 from weightloom.engine.rule import Rule
 from weightloom.rules.problems import Mark
 
@@ -74,11 +75,15 @@ class RuleItem:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """One layout of a family: the rules that lead from its names to the parameters."""
+    """One layout of a family: the rules that lead from its names to the parameters.
+
+    `config` are fields that its readers want in config.json, each with what it is in terms of the published one.
+    """
 
     name: str
     items: tuple[RuleItem, ...]
     extends: Reference | None = None
+    config: tuple[tuple[str, Expression], ...] = ()
 
     @property
     def rules(self) -> tuple[Rule, ...]:

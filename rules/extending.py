@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from weightloom.engine.errors import RuleError, UsageError
+from weightloom.engine.expressions import Expression
 from weightloom.engine.rule import Rule
 from weightloom.engine.ruleset import RuleSet
-from weightloom.rules.document import Reference, RuleFile
+from weightloom.rules.document import Layout, Reference, RuleFile
 from weightloom.rules.problems import did_you_mean
 
 Find = Callable[[str], RuleFile]
@@ -22,6 +23,17 @@ def layout_rules(file: RuleFile, layout: str, find: Find) -> RuleSet:
     if layout not in layout_names(file, find):
         raise no_such_layout(file.head.family, layout, layout_names(file, find))
     return RuleSet(_rules(file, layout, find, ()), base_model_prefix(file, find))
+
+
+def layout_config(file: RuleFile, layout: str, find: Find) -> dict[str, Expression]:
+    """Give the config fields that a layout's readers want, its own before those that it takes over.
+
+    Raises as `layout_rules` does.
+    """
+    found: dict[str, Expression] = {}
+    for each in _layouts(file, layout, find, ()):
+        found |= dict(each.config)
+    return found
 
 
 def layout_names(file: RuleFile, find: Find) -> tuple[str, ...]:
@@ -62,15 +74,22 @@ def no_such_layout(family: str, layout: str, known: tuple[str, ...]) -> UsageErr
 
 
 def _rules(file: RuleFile, layout: str, find: Find, trail: _Trail) -> Iterator[Rule]:
+    for each in _layouts(file, layout, find, trail):
+        yield from each.rules
+
+
+def _layouts(file: RuleFile, layout: str, find: Find, trail: _Trail) -> Iterator[Layout]:
+    """Yield the layouts that make up one, in the order in which their rules act."""
     here = (file.head.family, layout)
     own = file.layout(layout)
     for reference in (file.head.extends, own.extends if own else None):
         if reference is not None:
             yield from _extended(file, layout, reference, find, (*trail, here))
-    yield from own.rules if own else ()
+    if own is not None:
+        yield own
 
 
-def _extended(file: RuleFile, layout: str, reference: Reference, find: Find, trail: _Trail) -> Iterator[Rule]:
+def _extended(file: RuleFile, layout: str, reference: Reference, find: Find, trail: _Trail) -> Iterator[Layout]:
     wanted = reference.layout or layout
     if (reference.family, wanted) in trail:
         steps = [f"{family}/{name}" for family, name in (*trail, (reference.family, wanted))]
@@ -78,7 +97,7 @@ def _extended(file: RuleFile, layout: str, reference: Reference, find: Find, tra
     other = file if reference.family == file.head.family else _found(file, reference, find)
     known = layout_names(other, find)
     if wanted in known:
-        yield from _rules(other, wanted, find, trail)
+        yield from _layouts(other, wanted, find, trail)
     elif reference.layout is not None or reference is not file.head.extends:
         raise RuleError(
             f"extends {str(reference)!r}, but {reference.family} has no layout {wanted!r}",

@@ -8,10 +8,11 @@ from functools import cached_property
 from pathlib import Path
 
 from weightloom.engine.errors import RuleError, UsageError, WeightloomError
+from weightloom.engine.expressions import Expression
 from weightloom.engine.rule import Rule
 from weightloom.engine.ruleset import RuleSet
 from weightloom.rules.document import Head, RuleFile, SubModel
-from weightloom.rules.extending import ancestors, base_model_prefix, layout_names, layout_rules
+from weightloom.rules.extending import ancestors, base_model_prefix, layout_config, layout_names, layout_rules
 from weightloom.rules.one_way import warn_of_one_way
 from weightloom.rules.op_table import Ops, default_ops
 from weightloom.rules.parse import parse_head, parse_rules, read_bytes
@@ -98,6 +99,14 @@ class Registry:
         if registered is not None and layout == DEFAULT_LAYOUT:
             return registered
         return self._rules(self.file(identifier), layout)
+
+    def config_fields(self, identifier: str, layout: str) -> dict[str, Expression]:
+        """Give the fields that a layout's readers want in config.json, each in terms of the published one.
+
+        Raises UsageError for an unknown name; a layout that is not there wants none.
+        """
+        file = self.file(identifier)
+        return layout_config(file, layout, self.family) if layout in layout_names(file, self.family) else {}
 
     def file(self, identifier: str) -> RuleFile:
         """Give the parsed rule file of an identifier or a family; raises UsageError when there is none."""

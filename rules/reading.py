@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from weightloom.engine.errors import RuleError
+from weightloom.engine.expressions import Expression
 from weightloom.rules.nodes import Entry, List, Node, Scalar, Table, show
-from weightloom.rules.problems import Problems, did_you_mean
+from weightloom.rules.problems import Mark, Problems, did_you_mean
 
 MAX_TEXT = 500
 MAX_NESTED = 20
@@ -53,6 +55,15 @@ def text(node: Node | None, what: str, problems: Problems) -> str | None:
         problems.add(node.at, f"{what} is {show(node)}", expected="text", hint="put it in single quotes")
         return None
     return node.value
+
+
+def expression(value: str, at: Mark, problems: Problems) -> Expression | None:
+    """Read an expression over the config, or None with a problem."""
+    try:
+        return Expression(value)
+    except RuleError as error:
+        problems.add(at, error.seen, expected=error.expected, hint=error.hint, field="config")
+        return None
 
 
 def name(node: Node | None, what: str, problems: Problems) -> str | None:
