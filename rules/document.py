@@ -45,14 +45,18 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """All of a rule file but its layouts."""
+    """All of a rule file but its layouts.
+
+    `tree` None: as that of the file which it extends. `parts`: the class that a sub-config of a model type makes.
+    """
 
     family: str
     applies_to: Identifiers = Identifiers()
     aliases: Identifiers = Identifiers()
     base_model_prefix: str | None = None
-    tree: tuple[SubModel, ...] = ()
+    tree: tuple[SubModel, ...] | None = None
     extends: Reference | None = None
+    parts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def identifiers(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from weightloom.rules.reading import fields, name, names, text
 
 SCHEMA = 1
 REQUIRED = ("schema", "family")
-OPTIONAL = ("applies_to", "aliases", "base_model_prefix", "tree", "extends")
+OPTIONAL = ("applies_to", "aliases", "base_model_prefix", "tree", "parts", "extends")
 IDENTIFIER_KEYS = ("model_types", "class_names")
 TREE_KEYS = ("path", "class", "config")
 
@@ -27,8 +27,10 @@ def read_head(node: Node, problems: Problems) -> tuple[Head, Node | None]:
         text(found.get("base_model_prefix"), "base_model_prefix", problems),
         _tree(found.get("tree"), problems),
         reference(found.get("extends"), problems),
+        _parts(found.get("parts"), problems),
     )
     _check_identifiers(head, node, problems)
+    _check_parts(head, node, problems)
     return head, found.get("layouts")
 
 
@@ -74,6 +76,17 @@ def _check_identifiers(head: Head, node: Node, problems: Problems) -> None:
         )
 
 
+def _check_parts(head: Head, node: Node, problems: Problems) -> None:
+    for model_type, class_name in head.parts.items():
+        if class_name not in head.identifiers:
+            problems.add(
+                node.at,
+                f"parts.{model_type} is {class_name!r}",
+                expected="a class name among this file's applies_to and aliases",
+                field="parts",
+            )
+
+
 def _identifiers(node: Node | None, what: str, problems: Problems) -> Identifiers:
     if node is None:
         return Identifiers()
@@ -82,9 +95,9 @@ def _identifiers(node: Node | None, what: str, problems: Problems) -> Identifier
     return Identifiers(*lists)
 
 
-def _tree(node: Node | None, problems: Problems) -> tuple[SubModel, ...]:
+def _tree(node: Node | None, problems: Problems) -> tuple[SubModel, ...] | None:
     if node is None:
-        return ()
+        return None
     if not isinstance(node, List):
         problems.add(node.at, f"tree is {show(node)}", expected="a list of sub-models")
         return ()
@@ -94,6 +107,17 @@ def _tree(node: Node | None, problems: Problems) -> tuple[SubModel, ...]:
         if each.path and paths.count(each.path) > 1:
             problems.add(item.at, f"two sub-models at {each.path!r}", expected="one at each path", field="tree")
     return found
+
+
+def _parts(node: Node | None, problems: Problems) -> dict[str, str]:
+    """Read the class that each model type makes as a sub-model."""
+    if node is None:
+        return {}
+    if not isinstance(node, Table):
+        problems.add(node.at, f"parts is {show(node)}", expected="a mapping from model types to class names")
+        return {}
+    found = {entry.key: name(entry.value, f"parts.{entry.key}", problems) for entry in node.entries}
+    return {model_type: class_name for model_type, class_name in found.items() if class_name is not None}
 
 
 def _sub_model(node: Node, problems: Problems) -> SubModel:

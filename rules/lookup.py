@@ -36,6 +36,7 @@ class _Index:
 
     identifiers: dict[str, tuple[_Offer, ...]]
     families: dict[str, tuple[_Offer, ...]]
+    parts: dict[str, tuple[_Offer, ...]]
     problems: tuple[WeightloomError, ...]
 
 
@@ -140,7 +141,15 @@ class Registry:
         if offer is None:
             return ()
         trees = (file.head.tree for file in ancestors(self._file(offer), self.family))
-        return next((tree for tree in trees if tree), ())
+        return next((tree for tree in trees if tree is not None), ())
+
+    def part_class(self, model_type: str) -> str | None:
+        """Give the class that a sub-config of a model type makes, or None where no file says so.
+
+        Raises RuleError when two files do.
+        """
+        offers = self._index.parts.get(model_type, ())
+        return _only(model_type, offers).head.parts[model_type] if offers else None
 
     def base_model_prefix(self, identifier: str) -> str:
         """Give the attribute under which a head model holds its base model; "" where none is named."""
@@ -191,6 +200,7 @@ class Registry:
 def _indexed(sources: Iterable[RuleSource], problems: Iterable[WeightloomError]) -> _Index:
     identifiers: dict[str, tuple[_Offer, ...]] = {}
     families: dict[str, tuple[_Offer, ...]] = {}
+    parts: dict[str, tuple[_Offer, ...]] = {}
     unread = list(problems)
     for source in sources:
         try:
@@ -201,7 +211,9 @@ def _indexed(sources: Iterable[RuleSource], problems: Iterable[WeightloomError])
         families[offer.head.family] = (*families.get(offer.head.family, ()), offer)
         for identifier in offer.head.identifiers:
             identifiers[identifier] = (*identifiers.get(identifier, ()), offer)
-    return _Index(identifiers, families, tuple(unread))
+        for model_type in offer.head.parts:
+            parts[model_type] = (*parts.get(model_type, ()), offer)
+    return _Index(identifiers, families, parts, tuple(unread))
 
 
 def _only(name: str, offers: tuple[_Offer, ...]) -> _Offer:

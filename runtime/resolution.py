@@ -59,7 +59,7 @@ def nodes(choice: Choice) -> tuple[ModuleNode, ...]:
     else:
         names = _as_known(choice, config.class_name, config.model_type)
     below = registry.tree(choice.identifier) if choice.identifier else ()
-    return module_nodes(*names, below, config.values if config else {})
+    return module_nodes(*names, below, config.values if config else {}, registry.part_class)
 
 
 def _as_known(choice: Choice, class_name: str | None, model_type: str | None) -> tuple[str, str | None]:

@@ -99,6 +99,19 @@ def test_both_forms_of_a_checkpoint_go_through_the_llava_pair() -> None:
     assert renamed(rules, *new) == new
 
 
+def test_a_tower_s_rules_are_found_by_the_class_that_its_type_makes() -> None:
+    config = {"text_config": {"model_type": "llama"}, "vision_config": {"model_type": "clip_vision_model"}}
+    tree = registry.tree("llava")
+    nodes = module_nodes("LlavaForConditionalGeneration", "llava", tree, config, registry.part_class)
+    rules = scoped_rules(nodes, registry, "model")
+    assert renamed(rules, "vision_tower.vision_model.post_layernorm.bias") == ["model.vision_tower.post_layernorm.bias"]
+
+
+def test_a_sub_model_may_have_the_config_of_the_whole() -> None:
+    nodes = module_nodes("SwinBackbone", "swin", registry.tree("SwinBackbone"), {"model_type": "swin"})
+    assert nodes[1] == ModuleNode("swin", "SwinModel", "swin")
+
+
 def test_the_detr_pair_is_scoped_to_its_model() -> None:
     nodes = module_nodes("DetrForSegmentation", "detr", registry.tree("DetrForSegmentation"), {})
     rules = scoped_rules(nodes, registry, "model")

@@ -52,6 +52,22 @@ def test_what_it_knows(tmp_path: Path) -> None:
     assert found.rules("AlphaModel", "mlx") == RuleSet([Drop("m")], "body")
 
 
+def test_an_empty_tree_is_not_that_of_the_extended_file(tmp_path: Path) -> None:
+    found = registry_of(tmp_path, alpha=ALPHA, beta=BETA + "tree: []\n")
+    assert found.tree("beta") == ()
+
+
+PART = "schema: 1\nfamily: {0}\napplies_to: {{class_names: [{0}]}}\nparts: {{eye: {0}}}\nextends: alpha\n"
+
+
+def test_the_class_of_a_part(tmp_path: Path) -> None:
+    found = registry_of(tmp_path, alpha=ALPHA, eye=PART.format("Eye"))
+    assert found.part_class("eye") == "Eye"
+    assert found.part_class("alpha") is None
+    with pytest.raises(RuleError, match="'eye' is claimed by"):
+        registry_of(tmp_path, alpha=ALPHA, eye=PART.format("Eye"), iris=PART.format("Iris")).part_class("eye")
+
+
 def test_a_file_without_the_usual_layout_is_no_hit(tmp_path: Path) -> None:
     assert registry_of(tmp_path, other=OTHER)("alfa") is None
 

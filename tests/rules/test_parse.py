@@ -90,6 +90,7 @@ base_model_prefix: model
 tree:
   - {path: model, class: LlavaModel}
   - {path: model.language_model, config: text_config}
+parts: {aria: AriaModel}
 extends: other/hf
 """
 
@@ -102,6 +103,7 @@ def test_the_head() -> None:
         "model",
         (SubModel("model", "LlavaModel"), SubModel("model.language_model", None, "text_config")),
         Reference("other", "hf"),
+        {"aria": "AriaModel"},
     )
     assert read(HEAD).head == wanted
     assert read(HEAD).layouts == ()
@@ -141,6 +143,9 @@ LAYOUT = "layouts: {hf: {rules: []}}\n"
             "schema: 1\nfamily: a\ntree: [{path: x, class: A}, {path: x, class: B}]\n" + LAYOUT,
             ["3:8: two sub-models at 'x'", "3:29: two sub-models at 'x'"],
         ),
+        ("schema: 1\nfamily: a\nparts: [x]\n" + LAYOUT, ["3:8: parts is a list"]),
+        ("schema: 1\nfamily: a\nparts: {x: 1}\n" + LAYOUT, ["3:12: parts.x is 1"]),
+        ("schema: 1\nfamily: a\nparts: {x: X}\n" + LAYOUT, ["1:1: parts.x is 'X'"]),
         (
             "schema: 1\nfamily: a\napplies_to: {model_types: a}\naliases: {class_name: [B]}\n" + LAYOUT,
             ["3:27: applies_to.model_types is 'a'", "4:11: aliases has an unknown key 'class_name'"],
