@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from weightloom.engine.errors import UsageError
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 Prompt = str | Sequence[int] | Sequence[Mapping[str, Any]]
 
-_PREFILL = 512
+_PREFILL = 2048
 
 
 @overload
@@ -87,47 +88,65 @@ def generate_ids(
     m: LoadedModel, ids: Sequence[int], max_tokens: int, temperature: float = 0.0, seed: int | None = None
 ) -> Iterator[int]:
     """Give the ids that follow, up to and without the model's end of text; works without a tokenizer."""
+    stops = m.tokenizer.stop_ids if m.tokenizer is not None else frozenset()
+    for token in islice(_tokens(m, ids, temperature, seed), max_tokens):
+        found = cast(int, token.item())
+        if found in stops:
+            return
+        yield found
+
+
+def _tokens(m: LoadedModel, ids: Sequence[int], temperature: float, seed: int | None) -> Iterator[mx.array]:
+    """Give token after token, each () int, without end; the next is under way while one is looked at."""
     import mlx.core as mx
 
-    stops = m.tokenizer.stop_ids if m.tokenizer is not None else frozenset()
     key = None if seed is None else mx.random.key(seed)
     cache: Any = cast(Any, m.model).make_cache()
     logits = _prefill(m, ids, cache)
-    for _ in range(max_tokens):
+    while True:
         key, now = (None, None) if key is None else mx.random.split(key)
         token = agreed(_sample(logits, temperature, now), m.share)
-        if token in stops:
-            return
+        logits = _next(m, token.reshape(1, 1), cache)
+        cast(Any, mx.async_eval)(token, logits)
         yield token
-        logits = _next(m, [token], cache)
 
 
 def _prefill(m: LoadedModel, ids: Sequence[int], cache: Any) -> mx.array:
     """Feed the prompt in chunks; only the last one's logits count."""
     import mlx.core as mx
 
+    tokens = mx.array([list(ids)], dtype=mx.int32)
     last = (len(ids) - 1) // _PREFILL * _PREFILL
     for start in range(0, last, _PREFILL):
-        mx.eval(_next(m, ids[start : start + _PREFILL], cache))
-    return _next(m, ids[last:], cache)
+        mx.eval(_body(m)(tokens[:, start : start + _PREFILL], cache))
+    return _next(m, tokens[:, last:], cache)
 
 
-def _next(m: LoadedModel, ids: Sequence[int], cache: Any) -> mx.array:
-    """Logits (vocab,) after these tokens."""
-    import mlx.core as mx
+def _body(m: LoadedModel) -> Callable[[mx.array, Any], mx.array]:
+    """Give what runs the layers: without the head, where the model has one of its own."""
+    from weightloom.plugins.layers.headed import Headed
 
-    logits: mx.array = m.model(mx.array([list(ids)], dtype=mx.int32), cache=cache)
+    model: Any = m.model
+    run: Callable[[mx.array, Any], mx.array] = model.body if isinstance(model, Headed) else model
+    return run
+
+
+def _next(m: LoadedModel, tokens: mx.array, cache: Any) -> mx.array:
+    """Logits (vocab,) after tokens (1, L)."""
+    from weightloom.plugins.layers.headed import Headed
+
+    model: Any = m.model
+    logits: mx.array
+    logits = model.head(model.body(tokens, cache)[:, -1:]) if isinstance(model, Headed) else model(tokens, cache=cache)
     return logits[0, -1]
 
 
-def _sample(logits: mx.array, temperature: float, key: mx.array | None) -> int:
+def _sample(logits: mx.array, temperature: float, key: mx.array | None) -> mx.array:
     import mlx.core as mx
 
     if temperature == 0:
-        chosen = mx.argmax(logits)
-    else:
-        chosen = mx.random.categorical(logits.astype(mx.float32) / temperature, key=key)
-    return cast(int, chosen.item())
+        return mx.argmax(logits)
+    return mx.random.categorical(logits.astype(mx.float32) / temperature, key=key)
 
 
 def _check(m: LoadedModel, max_tokens: int, temperature: float) -> None:

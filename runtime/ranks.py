@@ -121,15 +121,15 @@ def _stage(found: Prepared, group: mx.distributed.Group) -> Part:
     return Part(group, part_of(found.plan, parameters(found.module).keys()), None, ())
 
 
-def agreed(token: int, share: Share | None) -> int:
-    """Give the first rank's token on all ranks, for rounding may differ between them."""
+def agreed(token: mx.array, share: Share | None) -> mx.array:
+    """Give the first rank's token, () int, on all ranks, for rounding may differ between them."""
     if share is None:
         return token
     import mlx.core as mx
 
-    own = token if share.group.rank() == 0 else 0
-    total: int = mx.distributed.all_sum(mx.array(own), group=share.group).item()  # type: ignore[assignment]
-    return total
+    # All ranks must come to this sum in the same order as to those before it, so theirs depends on their token too.
+    own = token.astype(mx.int32) * int(share.group.rank() == 0)
+    return mx.distributed.all_sum(own, group=share.group)
 
 
 def bytes_read() -> int | None:

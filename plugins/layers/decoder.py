@@ -76,7 +76,11 @@ class CausalLM(nn.Module):
 
     def __call__(self, tokens: mx.array, cache: Sequence[Cache] | None = None) -> mx.array:
         """Tokens (B, L) int -> logits (B, L, vocab); with a cache the tokens follow those that it has seen."""
-        return self.head(self.model(tokens, cache))
+        return self.head(self.body(tokens, cache))
+
+    def body(self, tokens: mx.array, cache: Sequence[Cache] | None = None) -> mx.array:
+        """Tokens (B, L) int -> hidden states (B, L, hidden_size)."""
+        return self.model(tokens, cache)
 
     def head(self, hidden: mx.array) -> mx.array:
         """Hidden states (B, L, hidden_size) -> logits (B, L, vocab): for the last position alone, say."""

@@ -51,7 +51,11 @@ class Stage:
     def take(self, x: mx.array) -> mx.array:
         """Give the embedded tokens on the first rank, what the one before has made on the others."""
         rank = self._group.rank()
-        return x if rank == 0 else mx.distributed.recv_like(x, rank - 1, group=self._group)
+        if rank == 0:
+            return x
+        # Receiving depends on nothing, and might come before the exchange that the tokens themselves come from.
+        mx.eval(x)
+        return mx.distributed.recv_like(x, rank - 1, group=self._group)
 
     def give(self, x: mx.array) -> mx.array:
         """Send to the next rank, if any; give, on all ranks, what the last one has made."""

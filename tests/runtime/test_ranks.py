@@ -1,0 +1,129 @@
+"""Several processes, one model: the same logits and tokens as one, and each holds its part."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from tests.runtime.models import config_of, runnable, write_model
+from tests.runtime.ranks import free_ports, run_ranks
+from tests.runtime.support import Cli
+from weightloom.engine.errors import UsageError
+from weightloom.runtime import load
+from weightloom.runtime.generation import generate_ids
+
+SCRIPT = str(Path(__file__).with_name("rank_logits.py"))
+EXPERTS = {r"experts\.(gate_up_proj|down_proj)": "expert"}
+TIED = config_of("llama", tie_word_embeddings=True)
+BIASED = config_of("llama", attention_bias=True, mlp_bias=True, num_hidden_layers=2)
+
+
+def parts(path: Path, how: str, *more: str, size: int = 2) -> list[dict[str, Any]]:
+    ended = run_ranks(path, [SCRIPT, str(path), how, *more], size)
+    assert [each.code for each in ended] == [0] * size, "\n".join(each.err for each in ended)
+    return [json.loads(each.out) for each in ended]
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "how", "size"),
+    [
+        ("llama", None, "tensor", 2),
+        ("llama", TIED, "tensor", 2),
+        ("llama", BIASED, "tensor", 2),
+        ("qwen3_moe", None, "tensor", 2),
+        ("mixtral", None, "tensor", 2),
+        ("qwen3_moe", None, json.dumps(EXPERTS), 2),
+        ("mistral", None, "pipeline", 2),
+        ("qwen3_moe", None, "pipeline", 3),
+    ],
+)
+def test_ranks_give_what_one_process_gives(
+    tmp_path: Path, name: str, config: Mapping[str, Any] | None, how: str, size: int
+) -> None:
+    path = write_model(tmp_path / "model", name, config)
+    m, ids = load(path), list(range(5, 17))
+    logits = np.array(m.model(mx.array([ids, ids[::-1]])))
+    wanted = list(generate_ids(m, ids, 8))
+    for part in parts(path, how, size=size):
+        np.testing.assert_allclose(np.array(part["logits"]), logits, atol=2e-4)
+        assert part["ids"] == wanted
+        assert part["held"] < part["whole"]
+
+
+def test_a_vocabulary_that_does_not_divide_is_whole_and_said_so(tmp_path: Path) -> None:
+    path = write_model(tmp_path / "model", "llama", config_of("llama", vocab_size=261))
+    m, ids = load(path), list(range(5, 17))
+    for part in parts(path, "tensor"):
+        assert part["ids"] == list(generate_ids(m, ids, 8))
+        assert "lm_head.weight is whole on each rank: 261 rows do not divide by 2" in part["notes"]
+
+
+def test_ranks_that_sample_agree_without_a_seed(tmp_path: Path) -> None:
+    path = write_model(tmp_path / "model", "llama")
+    first, second = parts(path, "tensor", "5.0")
+    assert first["ids"] == second["ids"]
+
+
+def test_heads_that_do_not_divide_are_refused(tmp_path: Path) -> None:
+    path = write_model(tmp_path / "model", "llama", config_of("llama", num_key_value_heads=1))
+    ended = run_ranks(path, ["-m", "weightloom.runtime", "generate", str(path), "-p", "x"])
+    for each in ended:
+        assert each.code == 1
+        assert "self_attn has 1 num_key_value_heads" in each.err
+        assert "--parallel pipeline" in each.err
+
+
+def test_the_command_speaks_once_and_says_what_each_rank_read(tmp_path: Path, cli: Cli) -> None:
+    path = runnable(tmp_path / "model")
+    launch = shutil.which("mlx.launch", path=str(Path(sys.executable).parent))
+    assert launch is not None
+    script = tmp_path / "weightloom"
+    script.write_text(f"#!{sys.executable}\nfrom weightloom.runtime.cli import main\nraise SystemExit(main())\n")
+    script.chmod(0o755)
+    for more in ([], ["--parallel", "pipeline"]):
+        command = ["generate", str(path), "--prompt", "hello", "--max-tokens", "6", *more]
+        alone = cli(*command)
+        ran = subprocess.run(
+            [launch, "-n", "2", "--backend", "ring", "--starting-port", str(free_ports(1)[0]), str(script), *command],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stderr
+        assert ran.stdout.strip() == alone.out.strip()
+        for rank in (0, 1):
+            assert f"rank {rank} of 2: holds " in ran.stderr
+        assert ", read " in ran.stderr or not Path("/proc/self/io").exists()
+
+
+def test_a_part_of_a_model_is_not_loaded_alone_nor_saved(tmp_path: Path) -> None:
+    path = write_model(tmp_path / "model", "llama")
+    with pytest.raises(UsageError, match="started alone"):
+        load(path, sharding="tensor")
+    code = (
+        "import sys; from weightloom.runtime import load; m = load(sys.argv[1], sharding='pipeline')\n"
+        "try: m.save(sys.argv[2])\n"
+        "except Exception as error: print(type(error).__name__, error)"
+    )
+    for each in run_ranks(path, ["-c", code, str(path), str(tmp_path / "saved")]):
+        assert each.out.startswith("UsageError this process holds a part of the model"), each.err
+    assert not (tmp_path / "saved").exists()
+
+
+def test_what_cannot_be_cut_says_so(tmp_path: Path) -> None:
+    path = write_model(tmp_path / "model", "bert")
+    for how, words in (("tensor", "does not say how its parameters are cut"), ("pipeline", "cannot be run by stages")):
+        code = f"import sys; from weightloom.runtime import load; load(sys.argv[1], sharding={how!r})"
+        for each in run_ranks(path, ["-c", code, str(path)]):
+            assert each.code != 0
+            assert words in each.err
