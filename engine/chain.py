@@ -74,27 +74,27 @@ class Chain:
         """Give one tensor another shape, its elements in the same order."""
         spec = self._parts[part].specs[item]
         if shape != spec.shape:
-            self._apply(Reshape(self._slot(part, item), spec.shape, shape), part, item, 1)
+            self._apply(Reshape(0, spec.shape, shape), part, item, 1)
 
     def permute(self, part: int, item: int, axes: tuple[int, ...]) -> None:
         """Permute one tensor's axes."""
         if axes != tuple(range(len(axes))):
-            self._apply(Permute(self._slot(part, item), axes), part, item, 1)
+            self._apply(Permute(0, axes), part, item, 1)
 
     def cut(self, part: int, dim: int, sizes: tuple[int, ...]) -> None:
         """Cut a part's one tensor along `dim` into a list."""
-        self._apply(Cut(self._slot(part, 0), dim, sizes), part, 0, 1)
+        self._apply(Cut(0, dim, sizes), part, 0, 1)
 
     def join(self, part: int, dim: int) -> None:
         """Concatenate all tensors of a part along `dim` into one."""
         specs = self._parts[part].specs
         if len(specs) != 1:
             sizes = tuple(spec.shape[dim] for spec in specs)
-            self._apply(Join(self._slot(part, 0), dim, sizes), part, 0, len(specs))
+            self._apply(Join(0, dim, sizes), part, 0, len(specs))
 
     def value(self, step: ValueStep, part: int, item: int, arity: int = 1) -> None:
         """Add a step that changes values, on `arity` tensors from `item` on."""
-        self._apply(step, part, item, arity)
+        self._apply(widened(step, -self._slot(part, item), 0), part, item, arity)
 
     def keep(self, part: int, item: int) -> None:
         """Take a tensor out of a part as a remainder: no parameter, and kept for the way back."""
@@ -146,12 +146,13 @@ class Chain:
         if order != tuple(range(len(order))):
             self._moves.append(Reorder(order))
 
-    def _apply(self, move: Step, part: int, item: int, arity: int) -> None:
-        flat = self._flat()
-        outputs = infer_step(move, flat)
-        self._moves.append(move)
+    def _apply(self, step: Step, part: int, item: int, arity: int) -> None:
+        """Take a step whose slots count from `item` on: a part may have hundreds, and most are left as they are."""
         specs = self._parts[part].specs
-        grown = len(outputs) - len(flat) + arity
-        start = self._slot(part, item)
-        changed = specs[:item] + tuple(outputs[start : start + grown]) + specs[item + arity :]
-        self._parts[part] = Part(self._parts[part].label, changed)
+        outputs = infer_step(step, specs[item : item + arity])
+        slot = self._slot(part, item)
+        self._moves.append(widened(step, slot, self._count() - slot - arity))
+        self._parts[part] = Part(self._parts[part].label, specs[:item] + outputs + specs[item + arity :])
+
+    def _count(self) -> int:
+        return sum(len(part.specs) for part in self._parts) + len(self._remainders)
