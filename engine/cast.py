@@ -78,11 +78,15 @@ def with_dtype(plan: Plan, dtype: str, keep: Callable[[str], bool] = lambda name
 
 
 def _cast(group: Group, dtype: str, keep: Callable[[str], bool]) -> Group:
-    steps = [
-        Cast(slot, spec.dtype or dtype, dtype)
-        for slot, (name, spec) in enumerate(group.made)
-        if spec.dtype in FLOATS and spec.dtype != dtype and not keep(name)
-    ]
-    if not steps:
+    cast = [slot for slot, (name, spec) in enumerate(group.made) if _is_cast(spec, dtype) and not keep(name)]
+    if not cast:
         return group
+    # What is left over goes with what it was cut from, so that a plan behind this one can join them again.
+    over = range(len(group.targets), len(group.program.out_specs))
+    cast += [slot for slot in over if _is_cast(group.program.out_specs[slot], dtype)]
+    steps = [Cast(slot, group.program.out_specs[slot].dtype or dtype, dtype) for slot in cast]
     return replace(group, program=Program(group.program.in_specs, (*group.program.moves, *steps)))
+
+
+def _is_cast(spec: TensorSpec, dtype: str) -> bool:
+    return spec.dtype in FLOATS and spec.dtype != dtype

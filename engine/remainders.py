@@ -10,8 +10,19 @@ from weightloom.engine.dtypes import DTYPES
 from weightloom.engine.errors import NotInvertible
 from weightloom.engine.groups import Group
 from weightloom.engine.origin import CheckpointOrigin, Filler, Origin, zeros
+from weightloom.engine.plan import Plan
 from weightloom.engine.results import Results
 from weightloom.engine.virtual_file import load_arrays
+
+
+def left_over(plan: Plan) -> tuple[str, ...]:
+    """Say of each remainder what it is of, and the rule that leaves it over: targets have no place for its values."""
+    return tuple(
+        f"{spec} of {', '.join(group.sources)}, beside {', '.join(group.targets)}"
+        + (f" [{group.rule.title()}]" if group.rule else "")
+        for group in plan.groups
+        for spec in group.program.out_specs[len(group.targets) :]
+    )
 
 
 def filler_of(checkpoint: Checkpoint | None) -> Filler:

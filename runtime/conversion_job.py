@@ -11,6 +11,7 @@ from weightloom.engine import save
 from weightloom.engine.discovery import KEPT_NAME
 from weightloom.engine.errors import UsageError
 from weightloom.engine.plan import Plan
+from weightloom.engine.remainders import left_over
 from weightloom.runtime.beside_layout import keeps_beside, kept_beside
 from weightloom.runtime.choice import DEFAULT_LAYOUT, Choice, Wish
 from weightloom.runtime.config import NAME as CONFIG_NAME
@@ -88,7 +89,8 @@ def _anew(opened: Opened, choice: Choice, order: Order) -> Job:
     config = _config(opened, choice, order)
     beside = {**_of_gguf(opened), **({} if config is None else {CONFIG_NAME: config})}
     tensors, nbytes = _size(plan)
-    return Job(_write(plan, opened, order), tensors, nbytes, beside, left_out=left_out, notes=_notes(plan))
+    notes = (*_notes(plan), *(f"not in this layout: {text}" for text in left_over(plan)))
+    return Job(_write(plan, opened, order), tensors, nbytes, beside, left_out=left_out, notes=notes)
 
 
 def _keeping(opened: Opened, choice: Choice, order: Order) -> Job:

@@ -71,6 +71,7 @@ def _remarks(done: Converted) -> Iterator[str]:
     if done.left_out:
         shown = ", ".join(done.left_out[:8]) + (", ..." if len(done.left_out) > 8 else "")
         yield f"not in this layout: {plural(len(done.left_out), 'tensor')}: {shown}"
+    yield from done.notes
 
 
 CONVERT = Command("convert", "write a checkpoint in another layout, dtype or shard size", add_arguments, run)
