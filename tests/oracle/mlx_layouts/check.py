@@ -1,0 +1,121 @@
+"""One family: published to mlx to published, held against what mlx-lm makes, loads, computes and saves itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.oracle import peer
+from tests.oracle.all_keys.arrays import state_of
+from tests.oracle.all_keys.jobs import Job
+from tests.oracle.all_keys.outcome import Outcome
+from tests.oracle.mlx_layouts.families import FAMILIES
+from tests.oracle.mlx_layouts.trial import Trial
+
+SAME = 1e-5
+_SHOWN = 4
+
+Step = Callable[[Trial], Iterator[str]]
+
+
+def check(job: Job, directory: Path) -> Outcome:
+    """Compare one family in an empty directory; an error of any side is a reason, never raised."""
+    trial = Trial(FAMILIES[job.key], directory)
+    reasons = tuple(reason for step in STEPS for reason in _tried(step, trial))
+    notes = tuple(note for step in FACTS for note in _tried(step, trial))
+    return Outcome(str(job), "differs" if reasons else "ok", reasons, notes)
+
+
+def _tried(step: Step, trial: Trial) -> list[str]:
+    name = step.__name__.strip("_").replace("_", " ")
+    try:
+        found = list(step(trial))
+    except Exception as error:  # any side's; it is what is compared
+        found = [f"{type(error).__name__}: {' | '.join(str(error).splitlines()[:4])}"[:500]]
+    shown = found[:_SHOWN] + ([f"... {len(found)} in all"] if len(found) > _SHOWN else [])
+    return [f"{name}: {reason}" for reason in shown]
+
+
+def _tensors(place: Path) -> dict[str, tuple[Any, bytes]]:
+    files = peer.read_files(place)
+    return {name: each for file in files if file.startswith("model") for name, each in files[file].items()}
+
+
+def _as_sanitized(trial: Trial) -> Iterator[str]:
+    """Our mlx form has the names, shapes and bytes that mlx-lm's own loader makes of the published form and saves."""
+    ours, theirs = _tensors(trial.mlx), _tensors(trial.theirs)
+    yield from (f"only ours: {name}" for name in sorted(ours.keys() - theirs.keys()))
+    yield from (f"only theirs: {name}" for name in sorted(theirs.keys() - ours.keys()))
+    yield from (
+        f"{name}: ours {ours[name][0]}, theirs {theirs[name][0]}"
+        for name in sorted(ours.keys() & theirs.keys())
+        if ours[name] != theirs[name]
+    )
+
+
+def _logits(trial: Trial) -> Iterator[str]:
+    """mlx-lm loads our mlx form strictly and computes what it computes on the published form."""
+    ours, theirs = (np.array(trial.logits(place)) for place in (trial.mlx, trial.sanitized))
+    if not np.abs(ours - theirs).max() <= SAME:
+        yield f"they differ by {np.abs(ours - theirs).max():.2g}"
+
+
+def _as_the_reference(trial: Trial) -> Iterator[str]:
+    """With our config, mlx-lm computes what the reference implementation does."""
+    far = _distance(trial)
+    if trial.family.agrees is not None and not far <= trial.family.agrees:
+        yield f"they differ by {far:.2g}"
+
+
+def _distance(trial: Trial) -> float:
+    ours = np.array(trial.logits(trial.mlx))
+    return float(np.abs(ours - trial.reference_logits().numpy()).max())
+
+
+def _back(trial: Trial) -> Iterator[str]:
+    """From our mlx form the published form comes back byte for byte, every file of it."""
+    from weightloom.runtime.choice import Wish
+    from weightloom.runtime.conversion import Order, convert
+
+    again = trial.directory / "again"
+    convert(trial.mlx, Order(again, "hf"), Wish())
+    before = {path.name: path.read_bytes() for path in trial.published.iterdir()}
+    after = {path.name: path.read_bytes() for path in again.iterdir()}
+    yield from (
+        f"{name} differs" for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)
+    )
+
+
+def _from_theirs(trial: Trial) -> Iterator[str]:
+    """What mlx-lm saved goes to the published form; nothing is missing there but what mlx-lm threw away."""
+    said = "\n".join((*trial.from_theirs.notes, *trial.from_theirs.left_out))
+    model, info = trial.reference(trial.directory / "from_theirs")
+    misfits = peer.misfits(info)
+    missing = misfits.pop("missing_keys", [])
+    yield from (f"{kind} {names[:_SHOWN]}" for kind, names in misfits.items())
+    for name in missing:
+        if not any(re.search(pattern, name) for pattern in trial.family.destroyed):
+            yield f"missing {name}"
+    if missing and not said:
+        yield f"{len(missing)} parameters are missing, and nothing says so"
+    state, wanted = state_of(model), state_of(trial.built.model)
+    for name in sorted(wanted.keys() - set(missing)):
+        if not np.allclose(state[name].float().numpy(), wanted[name].float().numpy(), rtol=0, atol=1e-6):
+            yield f"{name} has other values"
+
+
+def _facts(trial: Trial) -> Iterator[str]:
+    """The row of the table."""
+    published = len(_tensors(trial.published))
+    lost = f"; said lost {len(trial.from_theirs.notes)}" if trial.from_theirs.notes else ""
+    far = f"{_distance(trial):.1e}"
+    why = f" ({trial.family.why})" if trial.family.why else ""
+    yield f"{published} -> {trial.to_mlx.tensors}, kept {len(trial.to_mlx.kept)}, from the reference {far}{why}{lost}"
+
+
+STEPS: tuple[Step, ...] = (_as_sanitized, _logits, _as_the_reference, _back, _from_theirs)
+FACTS: tuple[Step, ...] = (_facts,)

@@ -1,0 +1,29 @@
+"""One family whose mlx form is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family by its key (a model type or class of the reference implementation), built tiny.
+
+    `changes` go on top of the tiny config, `class_name` and `config` name another class than the key's own. `reads`
+    are fields that published configs have and the reference implementation no longer writes: they go into the config
+    before anything else. `destroyed` are patterns of parameters that mlx-lm itself throws away. `agrees` is how near
+    mlx-lm's logits come to the reference implementation's; None where mlx-lm computes something else, `why` says what.
+    """
+
+    key: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    class_name: str = ""
+    config: tuple[str, str] | None = None
+    reads: Mapping[str, Any] = field(default_factory=dict)
+    destroyed: tuple[str, ...] = ()
+    agrees: float | None = 1e-3
+    why: str = ""
+
+    __hash__ = None  # type: ignore[assignment]  # it holds mappings
