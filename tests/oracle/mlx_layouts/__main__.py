@@ -6,7 +6,6 @@ import argparse
 import os
 from pathlib import Path
 
-from tests.oracle.all_keys.jobs import Job
 from tests.oracle.all_keys.outcome import write
 from tests.oracle.all_keys.workers import run
 from tests.oracle.mlx_layouts.check import check
