@@ -75,9 +75,9 @@ def planned(folder: Path) -> Any:
 
 def everything(plan: Any) -> list[Any]:
     """Give all tensors that a plan of structural groups makes."""
-    from weightloom.engine.wanted import outputs
+    from weightloom.engine.wanted import Cutter, moved
 
-    return [each for group in plan.groups for each in outputs(group, None)]
+    return list(moved(plan, Cutter()))
 
 
 def plain() -> Job:

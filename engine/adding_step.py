@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from weightloom.engine.errors import PlanError
 from weightloom.engine.keeping import Restore
@@ -18,6 +18,8 @@ _FLOATS = ("F32", "BF16", "F16")
 @dataclass(frozen=True, slots=True)
 class Shift:
     """Slot `at`, of spec `taken`, plus `value` in its own dtype."""
+
+    elementwise: ClassVar[bool] = True
 
     at: int
     value: float

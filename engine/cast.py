@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from weightloom.engine.dtypes import DTYPES
 from weightloom.engine.errors import NotInvertible, UsageError
@@ -26,6 +26,8 @@ _WIDENING = {("F16", "F32"), ("BF16", "F32")}
 @dataclass(frozen=True, slots=True)
 class Cast:
     """Slot `at` from dtype `old` to dtype `new` (F16, BF16, F32), rounded to nearest as MLX does."""
+
+    elementwise: ClassVar[bool] = True
 
     at: int
     old: str

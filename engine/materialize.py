@@ -10,8 +10,7 @@ from weightloom.engine.meter import Meter
 from weightloom.engine.plan import Plan, Progress, need_loadable
 from weightloom.engine.sharding import Sharding
 from weightloom.engine.tie_check import check_ties
-from weightloom.engine.values import finish
-from weightloom.engine.wanted import cut_apart, inputs, outputs
+from weightloom.engine.wanted import Cutter, computed, moved
 
 if TYPE_CHECKING:
     import mlx.core as mx
@@ -26,16 +25,13 @@ def load(
     checkpoint = plan.checkpoint
     assert checkpoint is not None
     check_ties(plan)
-    structural = [group for group in plan.groups if group.program.is_structural]
-    computed = [group for group in plan.groups if not group.program.is_structural]
-    moved = [*(w for group in structural for w in outputs(group, sharding)), *cut_apart(plan, sharding)]
-    taken = [inputs(group, sharding) for group in computed]
-    total = sum(wanted.view.nbytes for wanted in chain(moved, *taken))
+    cutter = Cutter.of(plan, sharding)
+    gathered, later = list(moved(plan, cutter)), list(computed(plan, cutter))
+    total = sum(wanted.view.nbytes for wanted in chain(gathered, *(each.inputs for each in later)))
     with fetching(checkpoint, threads, Meter(progress, total)) as fetch:
-        found = fetch.arrays(moved)
-        for group, wanted in zip(computed, taken, strict=True):
-            arrays = tuple(fetch.arrays(wanted).values())
-            found.update(zip(group.targets, finish(group.program, arrays), strict=False))
+        found = fetch.arrays(gathered)
+        for each in later:
+            found |= each.finish(tuple(fetch.arrays(each.inputs).values()))
     checkpoint.check_unchanged()
     for record in plan.report.tied:
         if record.parameter in plan.params and record.parameter not in found:

@@ -25,7 +25,9 @@ T = TypeVar("T")
 class ValueStep(Protocol):
     """A step that changes values (cast, dequantize, ...): a frozen dataclass with `at` among its fields.
 
-    It takes the `arity` slots from `at` on; what it gives stands in their place.
+    It takes the `arity` slots from `at` on; what it gives stands in their place. One that takes one slot, and makes
+    each element from the one in its place alone, may say so by a class attribute `elementwise = True`: of such
+    steps a rank of several computes its own part alone.
     """
 
     @property
@@ -52,6 +54,11 @@ class ValueStep(Protocol):
 
 
 Step = Move | ValueStep
+
+
+def is_elementwise(step: ValueStep) -> bool:
+    """Say whether a step makes each element from the one in its place alone."""
+    return bool(getattr(step, "elementwise", False)) and step.arity == 1
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from weightloom.engine.program import Program
+from weightloom.engine.program import Program, ValueStep
 
 if TYPE_CHECKING:
     import mlx.core as mx
@@ -31,6 +31,17 @@ class MlxAlgebra:
         import mlx.core as mx
 
         return mx.concatenate(list(xs), axis=dim)
+
+
+def run_steps(steps: Sequence[ValueStep], array: mx.array) -> mx.array:
+    """Run steps that take one slot and give one, one after another."""
+    import mlx.core as mx
+
+    for step in steps:
+        (array,) = step.apply((array,))
+    array = mx.contiguous(array)
+    mx.eval(array)
+    return array
 
 
 def finish(program: Program, arrays: tuple[mx.array, ...]) -> tuple[mx.array, ...]:

@@ -1,16 +1,22 @@
-"""What a load makes: tensors, each with what it is made of and the group that has the sources."""
+"""What a load makes: tensors that are gathered, each with what it is made of, and what is computed from them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from weightloom.engine.errors import PlanError
 from weightloom.engine.groups import Group
 from weightloom.engine.plan import Plan
-from weightloom.engine.program import Program
+from weightloom.engine.program import Program, ValueStep, is_elementwise
+from weightloom.engine.rank_slice import Slice
 from weightloom.engine.sharding import Sharding
+from weightloom.engine.spec import TensorSpec
+from weightloom.engine.values import finish, run_steps
 from weightloom.engine.view import View
+
+if TYPE_CHECKING:
+    import mlx.core as mx
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,34 +28,114 @@ class Wanted:
     group: Group
 
 
-def outputs(group: Group, sharding: Sharding | None) -> Iterator[Wanted]:
-    """Give the targets of a structural group, or a rank's parts of them."""
-    for name, view in zip(group.targets, group.program.views(), strict=False):
-        yield Wanted(name, view if sharding is None else sharding.cut(name, view), group)
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A target that value steps make, by itself: from a rank's part of what goes into them, element by element."""
+
+    wanted: Wanted
+    steps: tuple[ValueStep, ...]
+
+    @property
+    def inputs(self) -> tuple[Wanted, ...]:
+        """What is gathered first."""
+        return (self.wanted,)
+
+    def finish(self, arrays: tuple[mx.array, ...]) -> dict[str, mx.array]:
+        """Compute the target."""
+        return {self.wanted.name: run_steps(self.steps, arrays[0])}
 
 
-def cut_apart(plan: Plan, sharding: Sharding | None) -> Iterator[Wanted]:
-    """Give the ends of ties that this rank holds another part of than of the tensor that they share."""
-    if sharding is None or sharding.size == 1:
+@dataclass(frozen=True, slots=True)
+class ComputedWhole:
+    """Targets that a group's program makes together, from whole tensors; a rank's part is cut from the result.
+
+    `parts` gives, by name, which result it is and which rows of it (None: all).
+    """
+
+    group: Group
+    inputs: tuple[Wanted, ...]
+    parts: Mapping[str, tuple[int, Slice | None]]
+
+    def finish(self, arrays: tuple[mx.array, ...]) -> dict[str, mx.array]:
+        """Compute the targets."""
+        import mlx.core as mx
+
+        made = finish(self.group.program, arrays)
+        found = {name: made[at] if rows is None else rows.of_array(made[at]) for name, (at, rows) in self.parts.items()}
+        # The whole may go before the next group comes.
+        mx.eval(found)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Cutter:
+    """What a sharding makes of a plan's parameters, `specs`; without one, all of each."""
+
+    sharding: Sharding | None = None
+    specs: Mapping[str, TensorSpec] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, plan: Plan, sharding: Sharding | None) -> Cutter:
+        """Take the specs from what the groups make; a lone rank holds everything."""
+        if sharding is None or sharding.size == 1:
+            return cls()
+        specs = {name: spec for group in plan.groups for name, spec in group.made}
+        ends = {record.parameter: specs[record.other] for record in plan.report.tied if record.other in specs}
+        return cls(sharding, {**ends, **specs})
+
+    def rows(self, name: str) -> Slice | None:
+        """Say which rows of a parameter are wanted; None for all. Raises PlanError as `Sharding.slice_of`."""
+        return None if self.sharding is None else self.sharding.slice_of(name, self.specs)
+
+    def cut(self, name: str, view: View) -> View:
+        """Give the part of a parameter's view that is wanted."""
+        rows = self.rows(name)
+        return view if rows is None else rows.of_view(view)
+
+    def apart(self, plan: Plan) -> Iterator[tuple[str, Group, int]]:
+        """Give the ends of ties of which this rank holds other rows than of the tensor that they share.
+
+        With each comes the group that makes the tensor, and which of its results it is.
+        """
+        for record in plan.report.tied if self.sharding is not None else ():
+            if record.parameter in plan.params and self.rows(record.parameter) != self.rows(record.other):
+                group = plan.by_target[record.other]
+                yield record.parameter, group, group.targets.index(record.other)
+
+
+def moved(plan: Plan, cutter: Cutter) -> Iterator[Wanted]:
+    """Give the targets of the groups that only move elements, or a rank's parts of them."""
+    for group in plan.groups:
+        if group.program.is_structural:
+            for name, view in zip(group.targets, group.program.views(), strict=False):
+                yield Wanted(name, cutter.cut(name, view), group)
+    for name, group, number in cutter.apart(plan):
+        if group.program.is_structural:
+            yield Wanted(name, cutter.cut(name, group.program.views()[number]), group)
+
+
+def computed(plan: Plan, cutter: Cutter) -> Iterator[Computed | ComputedWhole]:
+    """Give the targets of all other groups, or a rank's parts of them.
+
+    A part is read as a part where the steps change elements one by one, else cut from the whole.
+    """
+    for group in plan.groups:
+        if not group.program.is_structural:
+            yield from _computed(group, dict(zip(group.targets, range(len(group.targets)), strict=True)), cutter)
+    for name, group, number in cutter.apart(plan):
+        if not group.program.is_structural:
+            yield from _computed(group, {name: number}, cutter)
+
+
+def _computed(group: Group, names: Mapping[str, int], cutter: Cutter) -> Iterator[Computed | ComputedWhole]:
+    segments = group.program.segments()
+    start = segments[0] if isinstance(segments[0], Program) else Program(group.program.in_specs)
+    steps = segments[1:] if isinstance(segments[0], Program) else segments
+    alone = [step for step in steps if not isinstance(step, Program) and is_elementwise(step)]
+    if len(alone) < len(steps):
+        inputs = tuple(Wanted(str(slot), view, group) for slot, view in enumerate(start.views()))
+        yield ComputedWhole(group, inputs, {name: (number, cutter.rows(name)) for name, number in names.items()})
         return
-    for record in plan.report.tied:
-        if sharding.kind_of(record.parameter) == sharding.kind_of(record.other):
-            continue
-        group = plan.by_target[record.other]
-        if record.parameter in plan.params and group.program.is_structural:
-            view = group.program.views()[group.targets.index(record.other)]
-            yield Wanted(record.parameter, sharding.cut(record.parameter, view), group)
-
-
-def inputs(group: Group, sharding: Sharding | None) -> list[Wanted]:
-    """What goes into the first value step of a group; PlanError where a rank wants a part of what it makes."""
-    cut = [name for name in group.targets if sharding is not None and sharding.kind_of(name) != "replicate"]
-    if cut and sharding is not None and sharding.size > 1:
-        raise PlanError(
-            f"{cut[0]} is computed from {len(group.sources)} tensors and cannot be read in part",
-            expected="rules that only move elements, for a parameter that is cut among ranks",
-            tensor=cut[0],
-        )
-    first = group.program.segments()[0]
-    start = first if isinstance(first, Program) else Program(group.program.in_specs)
-    return [Wanted(str(slot), view, group) for slot, view in enumerate(start.views())]
+    for name, number in names.items():
+        wanted = Wanted(name, cutter.cut(name, start.views()[number]), group)
+        yield Computed(wanted, tuple(step for step in alone if step.at == number))

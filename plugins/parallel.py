@@ -153,7 +153,7 @@ def _resize(module: nn.Module, whole: Mapping[str, TensorSpec], sharding: Shardi
     import mlx.core as mx
     from mlx.utils import tree_unflatten
 
-    shapes = {name: sharding.cut(name, View.identity(0, spec)).shape for name, spec in whole.items()}
+    shapes = {name: sharding.cut(name, View.identity(0, spec), whole).shape for name, spec in whole.items()}
     # The dtypes are those of the module as built: binding asks for names and shapes.
     parts = [(name, mx.zeros(shape)) for name, shape in shapes.items() if shape != whole[name].shape]
     module.update(tree_unflatten(parts))

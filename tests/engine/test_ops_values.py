@@ -35,6 +35,7 @@ from weightloom.engine.chain import Chain
 from weightloom.engine.dtypes import byte_length
 from weightloom.engine.moves import Specs
 from weightloom.engine.save import convert
+from weightloom.engine.sharding import Kind
 
 SOURCES = ("w13_weight", "w13_weight_scale", "w13_weight_amax", "w13_weight_outer_scale_denominator")
 RULE = WeightConverter(SOURCES, "gate_up_proj", [DequantizeExperts()], optional=SOURCES[1:])
@@ -244,11 +245,17 @@ def test_another_dtype_is_refused_where_it_is_written() -> None:
         DequantizeExperts("F64")
 
 
-def test_experts_cannot_be_read_in_part(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["column", "row", "packed"])
+def test_a_rank_computes_all_experts_and_keeps_its_part(tmp_path: Path, kind: Kind) -> None:
     with opened(nvfp4().tensors, tmp_path) as checkpoint:
         plan = build_plan(checkpoint, [RULE])
-        with pytest.raises(PlanError, match="cannot be read in part"):
-            plan.load(Sharding(0, 2, {"gate_up_proj": "column"}))
+        whole = plan.load()["gate_up_proj"]
+        parts = [plan.load(Sharding(rank, 2, {"gate_up_proj": kind}))["gate_up_proj"] for rank in range(2)]
+    dim = 2 if kind == "row" else 1
+    if kind == "packed":
+        halves = [mx.split(part, 2, axis=dim) for part in parts]
+        parts = [mx.concatenate(half, axis=dim) for half in zip(*halves, strict=True)]
+    assert bytes_of(mx.concatenate(parts, axis=dim)) == bytes_of(whole)
 
 
 def test_no_experts_are_no_values(tmp_path: Path) -> None:

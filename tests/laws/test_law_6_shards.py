@@ -139,12 +139,15 @@ def test_the_bias_of_a_column_parallel_layer_is_cut_too(tmp_path: Path) -> None:
     assert bytes_of(found["q.bias"]) == bytes(range(4, 8))
 
 
-def test_values_that_are_computed_cannot_be_read_in_part(tmp_path: Path) -> None:
+def test_of_values_computed_one_by_one_a_rank_reads_its_part(tmp_path: Path) -> None:
     from weightloom.engine.cast import with_dtype
 
-    tensors = {"w": of_array(np.zeros((4, 2), np.uint16), "BF16")}
-    with in_memory(tensors, tmp_path) as checkpoint:
+    numbers = np.arange(8, dtype=np.uint16) << 7
+    tensors = {"w": of_array(numbers.reshape(4, 2), "BF16")}
+    with in_memory(tensors, tmp_path) as opened:
+        checkpoint, (source,) = with_sources(opened, NotedSource)
         plan = with_dtype(World(tensors, (WeightConverter("w", ["a", "b"], [Chunk()]),)).plan(checkpoint), "F32")
-        with pytest.raises(PlanError, match="a is computed from 1 tensors and cannot be read in part"):
-            plan.load(Sharding(0, 2, {"a": "column"}))
-        assert bytes_of(plan.load(Sharding(0, 2, {"a": "replicate"}))["a"]) == bytes(16)
+        found = plan.load(Sharding(0, 2, {"a": "column"}))
+    widened = (numbers.astype(np.uint32) << 16).tobytes()
+    assert (bytes_of(found["a"]), bytes_of(found["b"])) == (widened[:8], widened[16:])
+    assert sum(length for _, length in source.reads) == 12
