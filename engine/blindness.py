@@ -93,11 +93,37 @@ def _closed_after(parts: tuple[Token, ...], at: int) -> bool:
 
 def _bounded(parts: tuple[Token, ...], start: int, end: int) -> bool:
     """A spelt-out number has a non-digit on both sides; at the pattern's end the name boundary is one."""
-    before = parts[start - 1] if start else None
-    if before is None or before.kind not in ("literal", "anchor"):
+    return _stops_before(parts, start) and (end == len(parts) or _stops_after(parts, end))
+
+
+def _stops_before(parts: tuple[Token, ...], at: int) -> bool:
+    """What stands before is a non-digit; before a group, for a number that the group or a choice in it begins with."""
+    before = parts[at - 1] if at else None
+    if before is None or before.kind not in ("alt", "open", "group"):
+        return before is not None and before.kind in ("literal", "anchor") and not _is_digit(before)
+    start = _edge(parts, at - 1, -1) if before.kind == "alt" else at - 1
+    return start is not None and _stops_before(parts, start)
+
+
+def _stops_after(parts: tuple[Token, ...], at: int) -> bool:
+    """What stands behind is a non-digit, not repeated; behind a group, for a number that a choice in it ends with."""
+    if at >= len(parts):
         return False
-    if end == len(parts):
-        return True
-    after = parts[end]
-    quantified = end + 1 < len(parts) and parts[end + 1].kind == "quantifier"
-    return after.kind == "literal" and not quantified
+    after = parts[at]
+    if after.kind not in ("alt", "close"):
+        repeated = at + 1 < len(parts) and parts[at + 1].kind == "quantifier"
+        return after.kind == "literal" and not _is_digit(after) and not repeated
+    end = _edge(parts, at, 1) if after.kind == "alt" else at
+    return end is not None and _stops_after(parts, end + 1)
+
+
+def _edge(parts: tuple[Token, ...], at: int, step: int) -> int | None:
+    """Give the index of the parenthesis around a token, on its left (step -1) or right (1); None if it has none."""
+    depth = 0
+    while 0 <= at + step < len(parts):
+        at += step
+        opens = parts[at].kind in ("group", "open", "look")
+        depth += step if opens else -step if parts[at].kind == "close" else 0
+        if depth < 0:
+            return at
+    return None

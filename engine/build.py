@@ -36,7 +36,7 @@ def build_plan(
     """
     ruleset = rules if isinstance(rules, RuleSet) else RuleSet(rules)
     config = config or {}
-    active = [rule for rule in ruleset if rule.applies(config, ckpt.metadata)]
+    active = [rule.bound(config) for rule in ruleset if rule.applies(config, ckpt.metadata)]
     return plan_resolved(by_likeness(tuple(ckpt.tensors), active), ckpt, ruleset, params, config)
 
 

@@ -887,8 +887,10 @@ NAME_LISTS = st.lists(ANY_NAMES, min_size=1, max_size=12, unique=True)
 
 ATOMS = st.sampled_from(
     _words(r"a b ab layers norm model w x² 50% { é _ \. \. \. . - \d+ (\d+) \d 1 12 0 007 ٣ ² 3a .* .+ *. \.*.")
-    + _words(r"(.+) (a|b) (?:a|1) (\d+)? [0-9] [^.]+ \w+ a? 1? (?!a) (?!1) (?<=a) (?<!\.) (?=\d) (?:ab)+")
-    + _words(r"(\d+\.)+ 1{2} a{2} \b \D ^ $ |")
+    + _words(
+        r"(.+) (a|b) (?:a|1) (\d+)? [0-9] [^.]+ \w+ a? 1? (?!a) (?!1) (?<=a) (?<!\.) (?=\d) (?:ab)+ (?:1|12) (1|a\.)"
+    )
+    + _words(r"(\d+\.)+ 1{2} a{2} \b \D ^ $ | (?:1|12) (1|a\.)")
 )
 
 
