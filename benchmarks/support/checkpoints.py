@@ -1,4 +1,4 @@
-"""Checkpoints with the names and shapes of published models, scaled, filled with normal BF16 numbers."""
+"""Checkpoints with the names and shapes of published models, scaled, filled with normal BF16 numbers (norms: ones)."""
 
 import json
 import struct
@@ -12,6 +12,7 @@ import numpy as np
 
 Shapes = dict[str, tuple[int, ...]]
 _NOISE = 8 << 20
+_ONE = b"\x80\x3f"
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,10 @@ def _write_shard(path: Path, shapes: Shapes, noise: memoryview) -> None:
     with path.open("wb") as file:
         file.write(struct.pack("<Q", len(header)) + header)
         for number, shape in enumerate(shapes.values()):
+            if len(shape) == 1:
+                # Norms of one keep activations of the size that trained models have.
+                file.write(_ONE * shape[0])
+                continue
             for piece in _pieces(noise, number, 2 * prod(shape)):
                 file.write(piece)
 
