@@ -6,7 +6,7 @@
     WL101  an unescaped dot                                  WL108  a pattern that may backtrack without end
     WL102  a pattern that never matches                      WL109  ops that cannot be lowered
     WL103  a group that is used but not captured             WL110  a rule without an inverse
-    WL104  a rule behind one with the same pattern
+    WL104  a rule whose names an earlier one has
 
 Files with problems up to WL103 are not read further: the other checks need rules that can be made.
 """

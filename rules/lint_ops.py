@@ -27,7 +27,8 @@ def ops_complaint(rule: WeightConverter) -> str | None:
     """Say why the ops can never be lowered; None where some shapes let them through, or shapes must be real ones."""
     if any(op.needs_real_shapes for op in rule.operations):
         return None
-    trial = rule.replace(operations=tuple(map(_without_shapes, rule.operations)))
+    ops = tuple(map(_without_shapes, rule.operations))
+    trial = rule if ops == rule.operations else rule.replace(operations=ops)
     config = _config(trial.operations)
     reasons: list[str] = []
     for rows, dims in product(sorted(_row_counts(trial, config)), _DIMS):

@@ -8,6 +8,7 @@ from weightloom.engine.errors import StorageError
 from weightloom.engine.ops import ConversionOp
 from weightloom.rules import Finding, Ops, lint_rules
 from weightloom.rules.lint import lint_file
+from weightloom.rules.lint_index import PatternIndex
 from weightloom.rules.parse import parse_rules
 
 
@@ -173,3 +174,66 @@ def test_another_package_s_op_may_fail_in_any_way() -> None:
     found = lint_file(file)
     assert {finding.code for finding in found} == {"WL109", "WL110"}
     assert "KeyError: 'oops'" in " ".join(finding.message for finding in found)
+
+
+@pytest.mark.parametrize(
+    ("code", "rules", "line", "column"),
+    [
+        ("WL101", "- drop: ['x']\n- rename:\n    from: ['a', 'b.c']\n    to: d", 8, 23),
+        ("WL102", "- drop: ['x']\n- drop: ['y', 'a^b']", 7, 21),
+        ("WL104", "- drop: ['x']\n- drop: ['y', 'x']", 7, 21),
+        ("WL105", together(convert("up", "[a, b]", CHUNK), convert("up", "[c, d]", CHUNK)), 7, 25),
+        ("WL106", together(rename("old", "mlp.q"), convert("qk", "[q, k]", CHUNK)), 6, 9),
+        ("WL107", together(convert("qk", "[q, k]", CHUNK), rename("old", "mlp.qk")), 7, 9),
+        ("WL108", "- drop: ['x', '(a+)+b']", 6, 21),
+        ("WL109", "- drop: ['x']\n" + convert("a", "b", "{Transpose: {dim0: 7}}"), 7, 9),
+        ("WL110", "- drop: ['x']\n" + rename("'a[bc]'", "x"), 7, 9),
+    ],
+)
+def test_each_finding_has_its_place(code: str, rules: str, line: int, column: int) -> None:
+    (found,) = lint_file(read(with_rules(rules)))
+    assert (found.code, found.line, found.column) == (code, line, column)
+
+
+def test_a_group_without_a_capture_has_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(with_rules(r"- drop: ['x']" "\n" r"- rename: {from: '(a)\.b', to: '\2'}"))
+    (found,) = lint_rules(file)
+    assert (found.file, found.line, found.code) == (str(file), 7, "WL103")
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        together(rename(r"'^cls\.dense\.'", "'head.dense.'"), convert(r"'^cls\.dense\.kernel'", "b", CHUNK)),
+        together(convert(r"'^cls\.dense\.kernel'", "b", CHUNK), rename(r"'^cls\.dense\.'", "'head.dense.'")),
+        together(rename("old", "new"), rename(r"'old\.(a|b)\d?'", r"'x.\1'", fidelity="lossy")),
+        together(rename("a", "b"), rename("b", "c"), rename(r"'a\.x'", "d")),
+    ],
+)
+def test_a_rule_that_earlier_renames_starve(rules: str) -> None:
+    (found,) = lint_file(read(with_rules(rules)))
+    assert found.code == "WL104"
+    assert "renames all that it matches" in found.message
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        together(rename(r"'^old\.'", "'new.'"), rename("old", "x")),
+        together(rename(r"'old\.a'", "new"), rename(r"'old\.(a|b)'", r"'x.\1'", fidelity="lossy")),
+        together(rename(r"'old(?=\.7)'", "new"), rename(r"'old\.(\d+)'", r"'x.\1'")),
+        together(rename(r"'old$'", "new", fidelity="lossy"), rename(r"'old(\.weight)?'", "x", fidelity="lossy")),
+        together(rename("old", "new", when="p"), rename(r"'old\.a'", "x")),
+        together(rename(r"'old\.a'", "x"), rename("old", "new")),
+        together(rename("old", "old_norm"), rename(r"'ol'", "x")),
+    ],
+)
+def test_a_rule_that_some_names_reach(rules: str) -> None:
+    assert codes(rules) == []
+
+
+def test_many_rules_are_compared_by_what_they_have_in_common() -> None:
+    index = PatternIndex([r"^model\.layers\.(\d+)\.mlp", r"(a|b)", "norm", r"(?:experts)\.w1", r"x*"])
+    assert index.candidates("model.layers.3.mlp") == [0, 1, 4]
+    assert index.candidates("experts.w1.norm") == [1, 2, 3, 4]
