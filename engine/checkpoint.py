@@ -172,6 +172,15 @@ class Checkpoint:
         for shard in self.shards:
             shard.source.check_unchanged()
 
+    def check_contents(self, names: Iterable[str]) -> None:
+        """Raise CheckpointError, naming the file, if one that holds these tensors was written to since it was opened.
+
+        A file that was replaced or removed is still the one that was opened.
+        """
+        sources = {id(source): source for source, _ in map(self.source_of, names)}
+        for source in sources.values():
+            source.check_contents()
+
     def close(self) -> None:
         """Close the files; names, dtypes and shapes stay. Wait for reads under way before. Twice is fine."""
         _close(self.shards)

@@ -64,6 +64,15 @@ class FileSource:
         self._compare(_state(self._path, self._descriptor))
         self._compare(_state_now(self._path, self._absolute))
 
+    def check_contents(self) -> None:
+        """Raise CheckpointError when the open file was written to since it was opened, by size and modification time.
+
+        What its path now names does not matter: the file that was opened is read as long as it is open.
+        """
+        self._check_open()
+        status = self._status()
+        self._compare(FileState(status.st_size, status.st_mtime_ns, self._state.head))
+
     def close(self) -> None:
         """Close the descriptor; twice is fine."""
         self._closing()
@@ -80,6 +89,12 @@ class FileSource:
     def _read_some(self, offset: int, view: memoryview) -> int:
         try:
             return os.preadv(self._descriptor, [view], offset)
+        except OSError as error:
+            raise storage_error("read", self._path, error) from error
+
+    def _status(self) -> os.stat_result:
+        try:
+            return os.fstat(self._descriptor)
         except OSError as error:
             raise storage_error("read", self._path, error) from error
 

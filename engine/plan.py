@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from weightloom.engine.checkpoint import Checkpoint
     from weightloom.engine.describe import Row, Step
+    from weightloom.engine.lazy import LazyArrays
     from weightloom.engine.sharding import Sharding
 
 Progress = Callable[[int, int], None]
@@ -165,6 +166,15 @@ class Plan:
         from weightloom.engine.materialize import load
 
         return load(self, sharding, threads, progress, strict)
+
+    def lazy(self, sharding: Sharding | None = None, threads: int | None = None, *, strict: bool = True) -> LazyArrays:
+        """Give the parameters as a mapping that reads each when it is first asked for; raises as `load` then.
+
+        Raises PlanError at once when the plan does not fit.
+        """
+        from weightloom.engine.lazy import LazyArrays
+
+        return LazyArrays(self, sharding, threads, strict)
 
     def save(
         self,

@@ -54,6 +54,11 @@ class RecordedSource:
         for source in {id(each[2]): each[2] for each in self._ranges}.values():
             source.check_unchanged()
 
+    def check_contents(self) -> None:
+        """Check the open file that the bytes are in."""
+        for source in {id(each[2]): each[2] for each in self._ranges}.values():
+            source.check_contents()
+
     def close(self) -> None:
         """Do nothing: whoever opened the file of kept tensors closes it."""
 

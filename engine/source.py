@@ -36,6 +36,10 @@ class ByteSource(Protocol):
         """Raise CheckpointError, naming what changed, when the bytes may not be those of the opening."""
         ...
 
+    def check_contents(self) -> None:
+        """Raise CheckpointError when the bytes that are read now may not be those of the opening."""
+        ...
+
     def close(self) -> None:
         """Let go of what it holds; reading afterwards is an error. Closing twice is fine."""
         ...
@@ -74,6 +78,9 @@ class MemorySource:
     def check_unchanged(self) -> None:
         """Do nothing: who gave the memory answers for it."""
 
+    def check_contents(self) -> None:
+        """Do nothing: who gave the memory answers for it."""
+
     def close(self) -> None:
         """Do nothing: the memory goes with its last user."""
 
@@ -105,6 +112,9 @@ class AbsentSource:
         )
 
     def check_unchanged(self) -> None:
+        """Do nothing: there are no bytes to change."""
+
+    def check_contents(self) -> None:
         """Do nothing: there are no bytes to change."""
 
     def close(self) -> None:

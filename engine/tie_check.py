@@ -24,6 +24,13 @@ def check_ties(plan: Plan) -> None:
         _check(record, copy, group, results)
 
 
+def check_tie(plan: Plan, record: Tied) -> None:
+    """Compare the two ends of one tie of which both are in the checkpoint; raises as `check_ties`."""
+    plan = plan.before or plan
+    assert plan.checkpoint is not None
+    _check(record, *_ends(plan, record), Results(CheckpointOrigin(plan.checkpoint)))
+
+
 def scratch(plan: Plan) -> int:
     """Give the bytes that the check holds at most, from headers alone."""
     plan = plan.before or plan

@@ -40,6 +40,14 @@ class Computed:
         """What is gathered first."""
         return (self.wanted,)
 
+    @property
+    def made(self) -> Mapping[str, TensorSpec]:
+        """The target's name and spec."""
+        spec = self.wanted.view.spec
+        for step in self.steps:
+            (spec,) = step.infer((spec,))
+        return {self.wanted.name: spec}
+
     def finish(self, arrays: tuple[mx.array, ...]) -> dict[str, mx.array]:
         """Compute the target."""
         return {self.wanted.name: run_steps(self.steps, arrays[0])}
@@ -55,6 +63,15 @@ class ComputedWhole:
     group: Group
     inputs: tuple[Wanted, ...]
     parts: Mapping[str, tuple[int, Slice | None]]
+
+    @property
+    def made(self) -> Mapping[str, TensorSpec]:
+        """The targets' names and specs, those of the parts where they are cut."""
+        specs = self.group.program.out_specs
+        return {
+            name: specs[at] if rows is None else rows.of_view(View.identity(0, specs[at])).spec
+            for name, (at, rows) in self.parts.items()
+        }
 
     def finish(self, arrays: tuple[mx.array, ...]) -> dict[str, mx.array]:
         """Compute the targets."""

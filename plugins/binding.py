@@ -28,8 +28,13 @@ def param_specs(module: nn.Module) -> dict[str, TensorSpec]:
 
 def bind(module: nn.Module, arrays: Mapping[str, mx.array]) -> None:
     """Put arrays into a module, every parameter once; raises PlanError for a lacking or unknown name or shape."""
-    specs = param_specs(module)
-    lacking, unknown = sorted(set(specs) - set(arrays)), sorted(set(arrays) - set(specs))
+    check_fits(param_specs(module), {name: tuple(array.shape) for name, array in arrays.items()})
+    module.load_weights(list(arrays.items()), strict=True)
+
+
+def check_fits(specs: Mapping[str, TensorSpec], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Hold arrays' names and shapes against a module's parameters; raises PlanError as `bind` does."""
+    lacking, unknown = sorted(set(specs) - set(shapes)), sorted(set(shapes) - set(specs))
     if lacking or unknown:
         name = (lacking or unknown)[0]
         raise PlanError(
@@ -37,7 +42,6 @@ def bind(module: nn.Module, arrays: Mapping[str, mx.array]) -> None:
             expected="one array for each parameter of the module",
             tensor=name,
         )
-    for name, array in arrays.items():
-        if tuple(array.shape) != specs[name].shape:
-            raise PlanError(f"{name} is {list(array.shape)}", expected=str(specs[name]), tensor=name)
-    module.load_weights(list(arrays.items()), strict=True)
+    for name, shape in shapes.items():
+        if shape != specs[name].shape:
+            raise PlanError(f"{name} is {list(shape)}", expected=str(specs[name]), tensor=name)

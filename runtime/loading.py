@@ -11,6 +11,7 @@ from weightloom.engine import Plan, RuleSet, TensorSpec
 from weightloom.engine.cast import with_dtype
 from weightloom.engine.errors import UsageError
 from weightloom.plugins.binding import bind, parameters
+from weightloom.plugins.deferring import bind_lazily
 from weightloom.plugins.manager import PluginManager
 from weightloom.runtime.config import NAME as CONFIG_NAME
 from weightloom.runtime.dtype_field import with_dtype_field
@@ -49,12 +50,16 @@ def load(
 
     `dtype` ("bfloat16", "float16", "float32", or MLX's own) casts float parameters; by default all stay as they
     are in the file. `rules` act before those of the architecture. `architecture` settles which plugin where
-    several offer the model type. `lazy`, `adapter`, `surgery`, `quantize` and `text_only` are names
-    that later versions fill: anything but their defaults raises UsageError. Raises PluginError for a model type
+    several offer the model type. With `lazy` a parameter is read when it is first used: a tower that is never run
+    is never read. The files stay open, may be replaced meanwhile, and are read as they were; one that was written to
+    in place raises CheckpointError at the use. `adapter`, `surgery`, `quantize` and `text_only` are names that later
+    versions fill: anything but their defaults raises UsageError. Raises PluginError for a model type
     that no plugin serves, ConfigError for a config that cannot be, PlanError where the tensors do not fit,
     CheckpointError and StorageError as reading does.
     """
-    _refuse_unfilled(lazy=lazy, adapter=adapter, surgery=surgery, quantize=quantize, text_only=text_only)
+    _refuse_unfilled(adapter=adapter, surgery=surgery, quantize=quantize, text_only=text_only)
+    if lazy and sharding is not None:
+        raise UsageError("lazy and sharding were both given", expected="one of them", field="lazy")
     cast = None if dtype is None else safetensors_dtype(str(dtype))
     manager = manager or PluginManager()
     opened = open_path(path)
@@ -67,8 +72,11 @@ def load(
         # A lenient load leaves what the file lacks as the module made it; the report and the notes name it.
         initial = {name: array for name, array in parameters(found.module).items() if name in plan.report.missing}
         before = bytes_read()
-        made = plan.load(None if part is None else part.sharding, progress=progress, strict=strict)
-        bind(found.module, {**initial, **made})
+        if lazy:
+            bind_lazily(found.module, plan.lazy(strict=strict), kept=initial)
+        else:
+            made = plan.load(None if part is None else part.sharding, progress=progress, strict=strict)
+            bind(found.module, {**initial, **made})
         found.module.eval()
         share = None if part is None else part.share(found.module, widened(_cast(found.plan, cast)).nbytes, before)
         return _loaded(opened, found, plan, stored.params, cast, (*manager.notes, *(part.notes if part else ())), share)

@@ -103,6 +103,10 @@ class TranslatedSource:
         """Raise CheckpointError when the file has changed since it was opened."""
         self._source.check_unchanged()
 
+    def check_contents(self) -> None:
+        """Raise CheckpointError when the open file was written to since it was opened."""
+        self._source.check_contents()
+
     def close(self) -> None:
         """Close the file; twice is fine."""
         self._source.close()

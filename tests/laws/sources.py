@@ -39,6 +39,9 @@ class NotedSource:
     def check_unchanged(self) -> None:
         self.inner.check_unchanged()
 
+    def check_contents(self) -> None:
+        self.inner.check_contents()
+
     def close(self) -> None:
         self.inner.close()
 
