@@ -67,7 +67,7 @@ class Expression:
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise RuleError(
                 f"cannot read the expression {self.text!r}",
-                expected="config fields, numbers, strings, + - * // %, comparisons, and / or / not",
+                expected="config fields, numbers, strings, + - * // %, comparisons, and / or / not, if / else",
                 field="when",
             ) from error
 
@@ -151,14 +151,14 @@ def _lookup(dotted: str, config: Mapping[str, Any]) -> Any:
 def _check(node: ast.expr, text: str) -> None:
     """Refuse every kind of node that `_evaluate` does not know."""
     allowed = (
-        ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.BinOp, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.List,
-        ast.Tuple, ast.Load, ast.And, ast.Or, ast.Not, ast.USub, *_BINARY, *_COMPARE,
+        ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.BinOp, ast.Compare, ast.BoolOp, ast.UnaryOp,
+        ast.IfExp, ast.List, ast.Tuple, ast.Load, ast.And, ast.Or, ast.Not, ast.USub, *_BINARY, *_COMPARE,
     )  # fmt: skip
     for part in ast.walk(node):
         if not isinstance(part, allowed) or not _is_plain(part):
             raise RuleError(
                 f"{type(part).__name__} is not allowed in the expression {text!r}",
-                expected="config fields, numbers, strings, + - * // %, comparisons, and / or / not",
+                expected="config fields, numbers, strings, + - * // %, comparisons, and / or / not, if / else",
                 field="when",
             )
 
@@ -190,6 +190,8 @@ def _evaluate(node: ast.expr, scope: Mapping[str, Any]) -> Any:
             return -_evaluate(node.operand, scope)
         case ast.BinOp():
             return _arithmetic(node, scope)
+        case ast.IfExp():
+            return _evaluate(node.body if _evaluate(node.test, scope) else node.orelse, scope)
         case ast.BoolOp(op=ast.And()):
             return all(_evaluate(value, scope) for value in node.values)
         case ast.BoolOp():

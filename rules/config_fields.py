@@ -14,10 +14,10 @@ from weightloom.rules.reading import expression, fields, text
 
 @dataclass(frozen=True, slots=True)
 class Reworded:
-    """A list with other words for some of its items: kinds of layers that a reader calls otherwise."""
+    """A list with other words or numbers for some of its items: kinds of layers that a reader calls otherwise."""
 
     source: Expression
-    words: tuple[tuple[str, str], ...]
+    words: tuple[tuple[str, str | int | bool], ...]
 
     def value(self, config: Mapping[str, Any]) -> Any:
         """Give it; what is no list is left as it is."""
@@ -25,7 +25,20 @@ class Reworded:
         return [words.get(str(item), item) for item in found] if isinstance(found, list) else found
 
 
-Wanted = Expression | Reworded
+@dataclass(frozen=True, slots=True)
+class Period:
+    """After how many items of a list the first one of a kind is reached: a kind that comes back at that distance."""
+
+    source: Expression
+    kind: str
+
+    def value(self, config: Mapping[str, Any]) -> Any:
+        """Give it; None for what is no list or has none of the kind."""
+        found = self.source.value(config)
+        return found.index(self.kind) + 1 if isinstance(found, list) and self.kind in found else None
+
+
+Wanted = Expression | Reworded | Period
 
 
 def read_config(node: Node | None, problems: Problems) -> tuple[tuple[str, Wanted], ...]:
@@ -40,6 +53,10 @@ def read_config(node: Node | None, problems: Problems) -> tuple[tuple[str, Wante
 
 
 def _wanted(node: Node, key: str, problems: Problems) -> Wanted | None:
+    if isinstance(node, Table) and any(entry.key == "period" for entry in node.entries):
+        found = fields(node, key, problems, required=("period", "of"))
+        source, kind = _expression(found.get("period"), "period", problems), text(found.get("of"), "of", problems)
+        return None if source is None or kind is None else Period(source, kind)
     if isinstance(node, Table):
         found = fields(node, key, problems, required=("each", "as"))
         source = _expression(found.get("each"), "each", problems)
@@ -53,11 +70,11 @@ def _expression(node: Node | None, key: str, problems: Problems) -> Expression |
     return None if found is None or node is None else expression(found, node.at, problems)
 
 
-def _words(node: Node | None, problems: Problems) -> Iterator[tuple[str, str]]:
+def _words(node: Node | None, problems: Problems) -> Iterator[tuple[str, str | int | bool]]:
     if node is not None and not isinstance(node, Table):
-        problems.add(node.at, f"as is {show(node)}", expected="a mapping from a word to another")
+        problems.add(node.at, f"as is {show(node)}", expected="a mapping from a word to another, or to a number")
     for entry in node.entries if isinstance(node, Table) else ():
-        if isinstance(entry.value, Scalar) and isinstance(entry.value.value, str):
+        if isinstance(entry.value, Scalar) and isinstance(entry.value.value, str | int | bool):
             yield entry.key, entry.value.value
         else:
-            problems.add(entry.at, f"{entry.key} is {show(entry.value)}", expected="a word")
+            problems.add(entry.at, f"{entry.key} is {show(entry.value)}", expected="a word, a number, true or false")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from weightloom.engine.expressions import Expression
 from weightloom.engine.rule import Rule
+from weightloom.rules.config_fields import Wanted
 from weightloom.rules.problems import Mark
 
 
@@ -87,7 +87,7 @@ class Layout:
     name: str
     items: tuple[RuleItem, ...]
     extends: Reference | None = None
-    config: tuple[tuple[str, Expression], ...] = ()
+    config: tuple[tuple[str, Wanted], ...] = ()
 
     @property
     def rules(self) -> tuple[Rule, ...]:

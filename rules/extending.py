@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from weightloom.engine.errors import RuleError, UsageError
-from weightloom.engine.expressions import Expression
 from weightloom.engine.rule import Rule
 from weightloom.engine.ruleset import RuleSet
+from weightloom.rules.config_fields import Wanted
 from weightloom.rules.document import Layout, Reference, RuleFile
 from weightloom.rules.problems import did_you_mean
 
@@ -25,12 +25,12 @@ def layout_rules(file: RuleFile, layout: str, find: Find) -> RuleSet:
     return RuleSet(_rules(file, layout, find, ()), base_model_prefix(file, find))
 
 
-def layout_config(file: RuleFile, layout: str, find: Find) -> dict[str, Expression]:
+def layout_config(file: RuleFile, layout: str, find: Find) -> dict[str, Wanted]:
     """Give the config fields that a layout's readers want, its own before those that it takes over.
 
     Raises as `layout_rules` does.
     """
-    found: dict[str, Expression] = {}
+    found: dict[str, Wanted] = {}
     for each in _layouts(file, layout, find, ()):
         found |= dict(each.config)
     return found

@@ -8,9 +8,9 @@ from functools import cached_property
 from pathlib import Path
 
 from weightloom.engine.errors import RuleError, UsageError, WeightloomError
-from weightloom.engine.expressions import Expression
 from weightloom.engine.rule import Rule
 from weightloom.engine.ruleset import RuleSet
+from weightloom.rules.config_fields import Wanted
 from weightloom.rules.document import Head, RuleFile, SubModel
 from weightloom.rules.extending import ancestors, base_model_prefix, layout_config, layout_names, layout_rules
 from weightloom.rules.one_way import warn_of_one_way
@@ -101,7 +101,7 @@ class Registry:
             return registered
         return self._rules(self.file(identifier), layout)
 
-    def config_fields(self, identifier: str, layout: str) -> dict[str, Expression]:
+    def config_fields(self, identifier: str, layout: str) -> dict[str, Wanted]:
         """Give the fields that a layout's readers want in config.json, each in terms of the published one.
 
         Raises UsageError for an unknown name; a layout that is not there wants none.

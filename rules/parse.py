@@ -6,14 +6,14 @@ import re
 from pathlib import Path
 
 from weightloom.engine.errors import StorageError
-from weightloom.engine.expressions import Expression
+from weightloom.rules.config_fields import read_config
 from weightloom.rules.document import Head, Layout, RuleFile, RuleItem
 from weightloom.rules.forms import read_item
 from weightloom.rules.head import read_head, reference
 from weightloom.rules.nodes import List, Node, Table, show
 from weightloom.rules.op_table import Ops, default_ops
 from weightloom.rules.problems import Problems
-from weightloom.rules.reading import expression, fields, text
+from weightloom.rules.reading import fields
 from weightloom.rules.yaml_text import MAX_BYTES, read_yaml
 
 LAYOUT_KEYS = ("extends", "config", "rules")
@@ -71,19 +71,8 @@ def _layout(name: str, node: Node, ops: Ops, problems: Problems) -> Layout:
     found = fields(node, f"layout {name!r}", problems, optional=LAYOUT_KEYS)
     if isinstance(node, Table) and not found:
         problems.add(node.at, f"layout {name!r} has neither rules nor extends", expected="one of them")
-    extends, config = reference(found.get("extends"), problems), _config(found.get("config"), problems)
+    extends, config = reference(found.get("extends"), problems), read_config(found.get("config"), problems)
     return Layout(name, _items(found.get("rules"), ops, problems), extends, config)
-
-
-def _config(node: Node | None, problems: Problems) -> tuple[tuple[str, Expression], ...]:
-    if node is None:
-        return ()
-    if not isinstance(node, Table):
-        problems.add(node.at, f"config is {show(node)}", expected="a mapping from a field to an expression")
-        return ()
-    read = ((entry, text(entry.value, entry.key, problems)) for entry in node.entries)
-    found = ((entry, expression(value, entry.value.at, problems)) for entry, value in read if value is not None)
-    return tuple((entry.key, value) for entry, value in found if value is not None)
 
 
 def _items(node: Node | None, ops: Ops, problems: Problems) -> tuple[RuleItem, ...]:

@@ -1,7 +1,8 @@
 """config.json as a layout's readers want it.
 
 mlx-lm looks for the rotary settings where configs had them before Transformers 5: `rope_theta`, `rope_scaling` and
-`partial_rotary_factor` beside the sizes, `rope_local_base_freq` for sliding layers. Other fields are rule data.
+`partial_rotary_factor` beside the sizes, `rope_local_base_freq` for sliding layers; and it reads infinity as Python
+spells it. Other fields are rule data.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from weightloom.engine.expressions import Expression
+from weightloom.rules.config_fields import Wanted
 from weightloom.runtime.choice import Choice
 from weightloom.runtime.layout_record import MLX
 
@@ -30,16 +31,23 @@ def config_in(layout: str, choice: Choice, raw: bytes) -> bytes:
     if layout != MLX and not wanted:
         return raw
     before: dict[str, Any] = json.loads(raw)
-    after = with_fields(with_plain_rope(before) if layout == MLX else before, wanted, before)
+    plain = with_plain_rope(json.loads(raw, object_hook=_plain_number)) if layout == MLX else before
+    after = with_fields(plain, wanted, before)
     return raw if after == before else (json.dumps(after, indent=2, ensure_ascii=False) + "\n").encode()
 
 
+def _plain_number(found: dict[str, Any]) -> Any:
+    """Give a number that JSON has no digits for, which Transformers spells as an object, as Python spells it."""
+    text = found.get("__float__")
+    return float(text) if len(found) == 1 and text in ("Infinity", "-Infinity", "NaN") else found
+
+
 def with_fields(
-    config: Mapping[str, Any], fields: Mapping[str, Expression], published: Mapping[str, Any]
+    config: Mapping[str, Any], fields: Mapping[str, Wanted], published: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Set fields to what expressions over the published config give; a dotted field lies in a sub-config.
 
-    What an expression gives as null is left alone.
+    What an expression gives as null is left alone, and a sub-config that is not there.
     """
     found = dict(config)
     for name, expression in fields.items():
@@ -51,8 +59,10 @@ def with_fields(
 
 def _set(config: Mapping[str, Any], path: list[str], value: Any) -> dict[str, Any]:
     first, *rest = path
+    if not rest:
+        return {**config, first: value}
     inner = config.get(first)
-    return {**config, first: _set(inner if isinstance(inner, Mapping) else {}, rest, value) if rest else value}
+    return {**config, first: _set(inner, rest, value)} if isinstance(inner, Mapping) else dict(config)
 
 
 def with_plain_rope(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,12 @@ def test_an_item_by_number(text: str, value: object) -> None:
     assert Expression(text).value(CONFIG) == value
 
 
+@pytest.mark.parametrize(("size", "value"), [(7, 7), (None, 4)])
+def test_one_of_two(size: int | None, value: int) -> None:
+    found = Expression("size if size != null else hidden // 2").value({"size": size, "hidden": 8})
+    assert found == value
+
+
 @pytest.mark.parametrize("text", ["factors[2]", "text[0]", "inner[0]", "lacking[0]"])
 def test_an_item_that_is_not_there(text: str) -> None:
     with pytest.raises(RuleError, match="has no item"):
