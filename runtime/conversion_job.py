@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from weightloom.engine import save
+from weightloom.engine.claims import Absent
 from weightloom.engine.discovery import KEPT_NAME
 from weightloom.engine.errors import UsageError
 from weightloom.engine.plan import Plan
@@ -89,7 +90,7 @@ def _anew(opened: Opened, choice: Choice, order: Order) -> Job:
     config = _config(opened, choice, order)
     beside = {**_of_gguf(opened), **({} if config is None else {CONFIG_NAME: config})}
     tensors, nbytes = _size(plan)
-    notes = (*_notes(plan), *(f"not in this layout: {text}" for text in left_over(plan)))
+    notes = (*_notes(plan), *(f"not in this layout: {text}" for text in left_over(plan)), *_lacking(opened, choice))
     return Job(_write(plan, opened, order), tensors, nbytes, beside, left_out=left_out, notes=notes)
 
 
@@ -128,6 +129,19 @@ def _config(opened: Opened, choice: Choice, order: Order) -> bytes | None:
 
 def _of_gguf(opened: Opened) -> Mapping[str, bytes | Path]:
     return opened.side_files() if opened.layout == GGUF else {}
+
+
+def _lacking(opened: Opened, choice: Choice) -> tuple[str, ...]:
+    """Say which parameters the layout that is read has no room for, where none were kept beside it."""
+    if opened.kept is not None:
+        return ()
+    config = choice.config.values if choice.config else {}
+    rules = [rule for rule in choice.rules() if isinstance(rule, Absent)]
+    return tuple(
+        f"no parameters of {', '.join(rule.source_patterns)} in the {choice.layout} form: {rule.why} [{rule.title()}]"
+        for rule in rules
+        if rule.applies(config, opened.checkpoint.metadata)
+    )
 
 
 def _notes(plan: Plan) -> tuple[str, ...]:
