@@ -7,7 +7,6 @@ and which nothing else knows, and a number, the array's address, which is all th
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import importlib.util
 from collections.abc import Sequence
@@ -61,7 +60,7 @@ def fresh_arrays(specs: Sequence[TensorSpec]) -> list[tuple[mx.array, int]]:
     mx.eval([array for pair in made for array in pair])
     mx.synchronize()
     found = [(array, cast("int", address.item())) for array, address in made]
-    _check_apart([(address, array.nbytes) for array, address in found])
+    check_apart([(address, array.nbytes) for array, address in found])
     for _, address in found:
         _check_on_device(address)
     return found
@@ -85,7 +84,8 @@ def _allocated(spec: TensorSpec) -> list[mx.array]:
     )
 
 
-def _check_apart(ranges: Sequence[tuple[int, int]]) -> None:
+def check_apart(ranges: Sequence[tuple[int, int]]) -> None:
+    """Raise StorageError where two ranges (address, bytes) of the device share a byte."""
     for (start, nbytes), (following, _) in pairwise(sorted(ranges)):
         if start + nbytes > following:
             raise StorageError(
@@ -97,8 +97,10 @@ def _check_apart(ranges: Sequence[tuple[int, int]]) -> None:
 
 def _check_on_device(address: int) -> None:
     runtime = _runtime()
-    attributes = _checked(runtime.cudaPointerGetAttributes(address))
-    if attributes.type != runtime.cudaMemoryType.cudaMemoryTypeDevice:
+    attributes = checked(runtime.cudaPointerGetAttributes(address))
+    kinds = runtime.cudaMemoryType
+    # MLX takes what it freed before, which may be managed memory.
+    if attributes.type not in (kinds.cudaMemoryTypeDevice, kinds.cudaMemoryTypeManaged):
         raise StorageError(
             "MLX gave a new array memory that is not the device's",
             expected="memory of a CUDA device",
@@ -110,9 +112,15 @@ class PinnedBuffer:
     """Page-locked host memory with a CUDA stream of its own."""
 
     def __init__(self, nbytes: int) -> None:
+        import ctypes  # slow to import, and seldom needed
+
         self._runtime = _runtime()
-        self._address: int = _checked(self._runtime.cudaHostAlloc(nbytes, self._runtime.cudaHostAllocDefault))
-        self._stream = _checked(self._runtime.cudaStreamCreateWithFlags(self._runtime.cudaStreamNonBlocking))
+        self._stream = checked(self._runtime.cudaStreamCreateWithFlags(self._runtime.cudaStreamNonBlocking))
+        try:
+            self._address: int = checked(self._runtime.cudaHostAlloc(nbytes, self._runtime.cudaHostAllocDefault))
+        except StorageError:
+            self._runtime.cudaStreamDestroy(self._stream)
+            raise
         self._memory = memoryview((ctypes.c_ubyte * nbytes).from_address(self._address)).cast("B")
 
     @property
@@ -122,12 +130,12 @@ class PinnedBuffer:
 
     def send(self, nbytes: int, address: int) -> None:
         """Start to copy the first bytes to an address of the device."""
-        kind = self._runtime.cudaMemcpyKind.cudaMemcpyHostToDevice
-        _checked(self._runtime.cudaMemcpyAsync(address, self._address, nbytes, kind, self._stream))
+        kind = self._runtime.cudaMemcpyKind.cudaMemcpyDefault
+        checked(self._runtime.cudaMemcpyAsync(address, self._address, nbytes, kind, self._stream))
 
     def wait(self) -> None:
         """Wait until what was sent has arrived."""
-        _checked(self._runtime.cudaStreamSynchronize(self._stream))
+        checked(self._runtime.cudaStreamSynchronize(self._stream))
 
     def close(self) -> None:
         """Wait, and give the memory back."""
@@ -143,7 +151,7 @@ def _runtime() -> Any:
     return importlib.import_module("cuda.bindings.runtime")
 
 
-def _checked(answer: tuple[Any, ...]) -> Any:
+def checked(answer: tuple[Any, ...]) -> Any:
     """Give what a call of the CUDA runtime answers; raises StorageError where it failed."""
     code, *values = answer
     if int(code) != 0:
