@@ -12,8 +12,10 @@ from math import prod
 
 from weightloom.engine.errors import PlanError
 from weightloom.engine.limits import Budget, Limits
+from weightloom.engine.placing import place
 from weightloom.engine.runs import offsets, runs
 from weightloom.engine.schedule import Direct, Staged, schedule
+from weightloom.engine.scratch import scratch
 from weightloom.engine.sweeps import Sweep, clipped, sweeps
 from weightloom.engine.view import View
 from weightloom.engine.windows import Loop, Window, byte_windows, unit_of
@@ -72,8 +74,8 @@ def gather_within(view: View, read: Reader, out: memoryview, limits: Limits) -> 
         raise PlanError(f"a buffer of {out.nbytes} bytes", expected=f"{view.nbytes} that can be written")
     if not parts:
         return
-    scratch = memoryview(bytearray(width * max(_units(part, budget) for part in parts)))
-    job = _Job(read, out.cast("B"), scratch, width, budget)
+    held = scratch(width * max(_units(part, budget) for part in parts))
+    job = _Job(read, out.cast("B"), held, width, budget)
     for part in parts:
         _read_part(job, part)
 
@@ -167,4 +169,4 @@ def _place(job: _Job, window: Window) -> None:
     element = np.dtype(f"u{width}") if width in (1, 2, 4, 8) else np.dtype(f"V{width}")
     target: np.ndarray[tuple[int, ...], np.dtype[np.generic]]
     target = np.ndarray(shape, element, job.out, window.target * width, there)
-    target[...] = np.ndarray(shape, element, job.scratch, window.source * width, here)
+    place(target, np.ndarray(shape, element, job.scratch, window.source * width, here))
