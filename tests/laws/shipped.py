@@ -1,0 +1,173 @@
+"""Every rule set that ships, with tensors that all its rules on names and values take part in.
+
+Names come from the rules' own patterns. Shapes are found by trying: each converter on its own takes the first of some
+forms that its ops fit, and then all go into one checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from weightloom.engine import Checkpoint, Chunk, ConversionOp, Plan, RuleSet, Split, TensorSpec, build_plan
+from weightloom.engine.converter import WeightConverter
+from weightloom.engine.patterns import SourcePattern
+from weightloom.engine.renaming import Renaming
+from weightloom.rules import load_rules, registry
+from weightloom.rules.examples import example
+
+Specs = dict[str, TensorSpec]
+
+SHIPPED = [(family, layout) for family in registry.families() for layout in registry.layouts(family)]
+# 24 rows divide by the counts that published layouts have; 2 heads of 12. A list has 4 tensors, for some is halved.
+_LISTED = 4
+_SIZES = {
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "hidden_size": 24,
+    "head_dim": 12,
+    "qk_nope_head_dim": 12,
+    "v_head_dim": 12,
+    "linear_num_key_heads": 2,
+    "linear_key_head_dim": 12,
+    "linear_num_value_heads": 2,
+    "linear_value_head_dim": 12,
+    "vocab_size": 24,
+    "additional_vocab_size": 24,
+    "unpadded_vocab_size": 20,
+    "moe_intermediate_size": 12,
+    "intermediate_size": 24,
+    "num_hidden_layers": 1,
+    "num_nextn_predict_layers": 1,
+    "mamba_d_ssm": 6,
+    "mamba_n_groups": 2,
+    "mamba_d_state": 2,
+    "mamba_n_heads": 4,
+}
+_FACTORS = {
+    f"{name}_multiplier": 0.5
+    for name in ("embedding", "lm_head", "attention_in", "attention_out", "key", "ssm_in", "ssm_out")
+}
+_BOTH = {**_SIZES, **_FACTORS, "mlp_multipliers": [0.5, 0.25], "ssm_multipliers": [0.5] * 5}
+CONFIG = {**_BOTH, "text_config": _BOTH, "vision_config": _BOTH}
+
+
+def forms(wide: int) -> list[tuple[TensorSpec, ...]]:
+    """Specs to try for a converter's source patterns, the last one for all that follow; `wide` times 24 columns."""
+    columns = 24 * wide
+    singles = [
+        ("F32", (24, columns)),
+        ("F32", (24, columns, 24)),
+        ("F32", (24, 4 * wide, 1)),
+        ("F32", (72, columns)),
+        ("F32", (96, columns)),
+        ("U32", (2, 24, columns)),
+        ("F32", (24, 2, 2, 2 * wide)),
+        ("F32", (24, 2, 2, 2, 2 * wide)),
+        ("F32", (24,)),
+        ("F32", (72,)),
+    ]
+    packed = (("U8", (2, 24, 16 * wide)), ("F8_E4M3", (2, 24, 2 * wide)), ("F32", (2,)), ("F32", (1,)))
+    heads = (("F32", (2, 12 * wide, 12)), ("F32", (2, 12, 12 * wide)))
+    return [tuple(TensorSpec(*each) for each in form) for form in (*((one,) for one in singles), heads, packed)]
+
+
+def shipped(family: str, layout: str) -> RuleSet:
+    """A rule set without its conditions; of rules for the same names under other conditions, the first."""
+    seen: dict[object, object] = {}
+    rules = load_rules(family, layout).replace_all(when=None)
+    first = [rule for rule in rules if seen.setdefault(getattr(rule, "source_patterns", rule), rule) is rule]
+    return RuleSet(first, rules.base_model_prefix)
+
+
+def names_of(rule: Renaming) -> dict[str, int]:
+    """A name for each source pattern of a rule, several for one that collects; each with its pattern's number."""
+    names: dict[str, int] = {}
+    for index, source in enumerate(rule.sources):
+        shown = example(source)
+        name = next((each for each in (f"layers.0.{shown}", shown) if each and source.search(each)), None)
+        if name is None or name == "__metadata__":
+            continue
+        collects = isinstance(rule, WeightConverter) and rule.collects(index)
+        names |= dict.fromkeys(_numbered(rule, name, source) if collects else [name], index)
+    return names
+
+
+def _numbered(rule: Renaming, name: str, source: SourcePattern) -> Iterator[str]:
+    """The same name with the first numbers in the place of the star that collects."""
+    assert isinstance(rule, WeightConverter)
+    found = source.compiled.search(name)
+    assert found is not None
+    start, end = found.span(source.stars[rule.paired])
+    yield from (f"{name[:start]}{number}{name[end:]}" for number in range(_LISTED))
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """Tensors that a rule set takes, and the parameters that they make."""
+
+    rules: RuleSet
+    tensors: Specs
+    params: Mapping[str, TensorSpec]
+
+    def plan(self, checkpoint: Checkpoint) -> Plan:
+        """Plan a checkpoint that has these tensors."""
+        return build_plan(checkpoint, self.rules, self.params, config=CONFIG)
+
+    @property
+    def used(self) -> set[object]:
+        """The rules of the plan's groups."""
+        return {group.rule for group in self.plan(Checkpoint.from_specs(self.tensors)).groups}
+
+
+def fitting(rules: RuleSet, wide: int = 1) -> Fitting:
+    """Give tensors for all of the rules that go together."""
+    guide = RuleSet(rules.map_ops(_with_sizes), rules.base_model_prefix)
+    tensors: Specs = {}
+    for rule in rules:
+        if isinstance(rule, Renaming):
+            found = _for_one(rule, guide, wide)
+            tensors |= {name: spec for name, spec in found.items() if name not in tensors}
+    for _ in range(len(tensors) + 1):
+        plan = _open(tensors, guide)
+        apart = {kept.name for kept in plan.kept if kept.reason != "dropped"}
+        if plan.ok() or not apart:
+            break
+        tensors = {name: spec for name, spec in tensors.items() if name not in apart}
+    return Fitting(rules, tensors, plan.params)
+
+
+def _for_one(rule: Renaming, guide: RuleSet, wide: int) -> Specs:
+    names = names_of(rule)
+    if not isinstance(rule, WeightConverter):
+        return dict.fromkeys(names, TensorSpec("F32", (24, 24 * wide)))
+    for form in forms(wide):
+        tensors = {name: form[min(index, len(form) - 1)] for name, index in names.items()}
+        plan = _open(tensors, guide)
+        if plan.ok() and any(_alike(group.rule, rule) for group in plan.groups):
+            return tensors
+    return {}
+
+
+def _alike(rule: object, other: WeightConverter) -> bool:
+    """The same rule, whatever became of its ops."""
+    return isinstance(rule, WeightConverter) and rule.source_patterns == other.source_patterns
+
+
+def _open(tensors: Specs, rules: RuleSet) -> Plan:
+    return build_plan(Checkpoint.from_specs(tensors), rules, config=CONFIG)
+
+
+def _with_sizes(op: ConversionOp) -> ConversionOp:
+    """Sizes that only parameters tell are equal ones here."""
+    return Chunk(op.dim) if isinstance(op, Split) and op.sizes is None else op
+
+
+def chains() -> list[WeightConverter]:
+    """A converter that ships for every chain of ops."""
+    found: dict[object, WeightConverter] = {}
+    for family, layout in SHIPPED:
+        for rule in shipped(family, layout):
+            if isinstance(rule, WeightConverter):
+                found.setdefault((rule.operations, len(rule.sources), len(rule.templates)), rule)
+    return list(found.values())
