@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.oracle.all_keys.check import check
 from tests.oracle.all_keys.jobs import jobs
 from tests.oracle.all_keys.outcome import lines, write
+from tests.oracle.all_keys.precision import PREPARED
 from tests.oracle.all_keys.workers import run
 
 
@@ -19,7 +20,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="keys, or key#variant, with commas between")
     parser.add_argument("--between", default="a,z", help="keys by their first letters: a,k")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--dtype", default="float32", help="of the checkpoints: float32, bfloat16")
+    parser.add_argument("--dtype", default="float32", choices=PREPARED, help="of the checkpoints")
     parser.add_argument("--out", type=Path, default=Path("all_keys.json"), help="where the outcomes go")
     given = parser.parse_args()
     first, last = given.between.split(",")

@@ -70,28 +70,34 @@ def raw_bytes(array: mx.array) -> bytes:
 
 
 def differences(ours: Mapping[str, mx.array], specs: Mapping[str, TensorSpec], theirs: State) -> list[str]:
-    """Name what differs from their state, theirs turned back to the dtype of the file where they changed it."""
+    """Name what differs from their state, ours cast where they changed the dtype of the file."""
     found = [f"only in one of both: {name}" for name in sorted(set(ours) ^ set(theirs))]
     for name in sorted(set(ours) & set(theirs)):
         if specs[name].shape != tuple(theirs[name].shape):
             found.append(f"shape of {name}")
-        elif raw_bytes(ours[name]) != peer.bytes_of(_as_in_file(theirs[name], specs[name].dtype)):
+        elif _cast(raw_bytes(ours[name]), specs[name].dtype, theirs[name]) != peer.bytes_of(theirs[name]):
             found.append(f"bytes of {name}")
     return found
 
 
 def state_differences(one: State, other: State) -> list[str]:
-    """Name the tensors that two states do not have alike, bit for bit."""
+    """Name the tensors that two states do not have alike: bit for bit, or in the narrower of two precisions."""
     found = [f"only in one of both: {name}" for name in sorted(set(one) ^ set(other))]
     return found + [name for name in sorted(set(one) & set(other)) if not _alike(one[name], other[name])]
 
 
 def _alike(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.is_floating_point() and other.is_floating_point():
+        narrower = min(one.dtype, other.dtype, key=lambda dtype: dtype.itemsize)
+        one, other = one.to(narrower), other.to(narrower)
     return one.shape == other.shape and one.dtype == other.dtype and peer.bytes_of(one) == peer.bytes_of(other)
 
 
-def _as_in_file(tensor: torch.Tensor, dtype: str | None) -> torch.Tensor:
+def _cast(raw: bytes, dtype: str | None, like: torch.Tensor) -> bytes:
+    """The same values in another tensor's dtype."""
     import torch
 
-    name = next((name for name, known in _NAMES.items() if known == dtype), None)
-    return tensor if name is None else tensor.to(getattr(torch, name.removeprefix("torch.")))
+    if dtype is None or dtype == dtype_of(like) or not raw:
+        return raw
+    torch_name = next(name for name, known in _NAMES.items() if known == dtype).removeprefix("torch.")
+    return peer.bytes_of(torch.frombuffer(bytearray(raw), dtype=getattr(torch, torch_name)).to(like.dtype))

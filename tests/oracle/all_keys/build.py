@@ -22,6 +22,10 @@ class NotBuilt(Exception):
     """No tiny model of this job can be had; the text says why."""
 
 
+class NoSuchModel(Exception):
+    """The key names no model of the reference implementation; the text says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Built:
     """A model and what loads its files."""
@@ -44,10 +48,11 @@ def build(job: Job) -> Built:
 
 
 def _pick(key: str) -> Pick:
-    reason = (DEAD | NOT_ALONE).get(key)
-    chosen = None if reason else pick(key)
+    if key in DEAD:
+        raise NoSuchModel(DEAD[key])
+    chosen = None if key in NOT_ALONE else pick(key)
     if chosen is None:
-        raise NotBuilt(reason or "no model class has this name or model type")
+        raise NotBuilt(NOT_ALONE.get(key, "no model class has this name or model type"))
     return chosen
 
 

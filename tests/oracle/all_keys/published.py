@@ -44,6 +44,7 @@ _WRITTEN: Mapping[str, tuple[tuple[str, Replacement], ...]] = {
     "esm": ((r"\.layer\.\*\.", ".layer.0."), (r"\.gamma$", ".weight"), (r"\.beta$", ".bias")),
     "hy_v4": ((r"\.(mlp|shared_experts)\.linear_gate", r".\1.gate_proj"),),
     "hy_v4_vl": ((r"\.(mlp|shared_experts)\.linear_gate", r".\1.gate_proj"),),
+    "hy_v4_vl_text": ((r"\.(mlp|shared_experts)\.linear_gate", r".\1.gate_proj"),),
     "kimi_k25": (
         (r"^(language_model\.model)\.blocks\.", r"\1.layers."),
         (r"^vision_tower\.encoder\.patch_embed\.", "vision_tower.patch_embed."),
@@ -57,12 +58,17 @@ _WRITTEN: Mapping[str, tuple[tuple[str, Replacement], ...]] = {
 
 def publish(key: str, directory: Path) -> None:
     """Give the tensors of a directory that the reference implementation wrote the form that is published."""
+    config = peer.config_of(directory)
+    rewrite(directory, lambda held: relaid(key, {published_name(key, name): one for name, one in held.items()}, config))
+
+
+def rewrite(directory: Path, change: Callable[[peer.Held], peer.Held]) -> None:
+    """Change the tensors of each file; a file that stays as it is is not written."""
     for file, held in peer.read_files(directory).items():
-        named = {published_name(key, name): one for name, one in held.items()}
-        published = relaid(key, named, peer.config_of(directory))
-        if published != held:
-            specs = {name: tensor for name, (tensor, _) in published.items()}
-            data = {name: raw for name, (_, raw) in published.items()}
+        changed = change(held)
+        if changed != held:
+            specs = {name: tensor for name, (tensor, _) in changed.items()}
+            data = {name: raw for name, (_, raw) in changed.items()}
             (directory / file).write_bytes(file_bytes(specs, data))
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tests.oracle.all_keys.jobs import Job
 from tests.oracle.all_keys.outcome import Outcome
+from tests.oracle.all_keys.towers import import_torchvision
 
 SECONDS = 90
 _MEMORY = 10 << 30
@@ -44,6 +45,8 @@ class _Child:
 def run(jobs: Sequence[Job], check: Callable[[Job, Path], Outcome], workers: int = 2) -> Iterator[Outcome]:
     """Yield an outcome for each job, as they end."""
     import torch
+
+    import_torchvision()
     import transformers
 
     torch.set_num_threads(1)

@@ -17,7 +17,7 @@ SAMPLE = [Job("mixtral", "tied"), Job("llava"), Job("qwen3_vl_moe", "square"), J
 
 def assert_expected(job: Job) -> None:
     (outcome,) = run([job], check_fresh, workers=1)
-    assert outcome.kind == expected(job), outcome.reasons
+    assert outcome.kind in expected(job), outcome.reasons
 
 
 @pytest.mark.parametrize("job", jobs(), ids=str)
