@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -102,7 +103,7 @@ def _keeping(opened: Opened, choice: Choice, order: Order) -> Job:
     beside = {} if config is None else {CONFIG_NAME: config}
     tensors, nbytes = _size(plan)
     write = partial(_write(plan, opened, order), beside=(shard,))
-    return Job(write, tensors, nbytes, beside, kept=keeps_beside(plan), notes=_notes(plan))
+    return Job(write, tensors, nbytes, beside, kept=keeps_beside(plan))
 
 
 def _write(plan: Plan, opened: Opened, order: Order) -> Callable[..., list[Path]]:
@@ -145,4 +146,6 @@ def _lacking(opened: Opened, choice: Choice) -> tuple[str, ...]:
 
 
 def _notes(plan: Plan) -> tuple[str, ...]:
-    return tuple(f"not in this layout: {record}" for record in plan.report.absent)
+    """Say which parameters the layout that is written has no room for, rule by rule."""
+    counts = Counter((record.rule, record.why) for record in plan.report.absent)
+    return tuple(f"not in this layout: {count} parameters: {why} [{rule}]" for (rule, why), count in counts.items())

@@ -12,7 +12,8 @@ from weightloom.engine.spec import TensorSpec
 from weightloom.runtime.choice import Choice, Wish, undecided
 from weightloom.runtime.config import Config
 from weightloom.runtime.foreign_code import ignored_code
-from weightloom.runtime.inspection import FileSize, Inspection, MemoryNeed, Template, Total
+from weightloom.runtime.inspection import FileSize, Inspection, KeptBeside, MemoryNeed, Template, Total
+from weightloom.runtime.kept import Kept
 from weightloom.runtime.layout_seen import find_opened
 from weightloom.runtime.opening import open_path
 
@@ -49,7 +50,19 @@ def inspect(path: str | Path, *, estimate_memory: bool = False, wish: Wish | Non
             metadata=dict(checkpoint.metadata),
             notes=(*checkpoint.notes, *ignored_code(opened.folder, config.values if config else {})),
             memory=_memory(checkpoint, choice) if choice and estimate_memory else None,
+            kept=_kept(opened.kept) if opened.kept else None,
         )
+
+
+def _kept(kept: Kept) -> KeptBeside:
+    return KeptBeside(
+        path=str(kept.path),
+        source_layout=kept.note.source_layout,
+        source_files=tuple(file.name for file in kept.source.files),
+        config="the source's own" if kept.current else "the one beside the weights, which was changed",
+        tensors=tuple(kept.names),
+        nbytes=kept.path.stat().st_size,
+    )
 
 
 def _own_files(config: Config | None) -> tuple[Path, ...]:

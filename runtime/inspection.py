@@ -46,6 +46,18 @@ class MemoryNeed:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptBeside:
+    """The file of kept tensors: its path, the layout and config of the source that it records, and what it keeps."""
+
+    path: str
+    source_layout: str
+    source_files: tuple[str, ...]
+    config: str
+    tensors: tuple[str, ...]
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Inspection:
     """A checkpoint as its headers and config describe it; no tensor was read.
 
@@ -71,6 +83,7 @@ class Inspection:
     metadata: Mapping[str, str]
     notes: tuple[str, ...]
     memory: MemoryNeed | None = None
+    kept: KeptBeside | None = None
 
     __hash__ = None  # type: ignore[assignment]  # it holds a mapping
 
@@ -99,6 +112,9 @@ class Inspection:
         if self.quantization is not None:
             yield "quantization", self.quantization
         yield from (("file", f"{file.path} ({size(file.nbytes)})") for file in self.files)
+        if self.kept is not None:
+            about = f"{plural(len(self.kept.tensors), 'tensor')} of its {self.kept.source_layout} form"
+            yield "kept", f"{self.kept.path} ({size(self.kept.nbytes)}): {about}, and its record"
         yield "tensors", f"{self.tensors:,} in {size(self.nbytes)}"
         yield from (("dtype", f"{t.dtype}: {plural(t.count, 'tensor')}, {size(t.nbytes)}") for t in self.dtypes)
         yield from (("metadata", f"{key} = {value}") for key, value in self.metadata.items())

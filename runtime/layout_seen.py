@@ -28,8 +28,19 @@ class _Reading:
 
     @property
     def renamed(self) -> frozenset[str]:
-        """Names that mean another to this layout: it speaks of them."""
+        """Names that mean another to this layout."""
         return frozenset(name for name, (target, _) in self.fates.items() if target != name)
+
+    @property
+    def joined(self) -> frozenset[str]:
+        """Names that it joins with others, or takes apart."""
+        return frozenset(name for name, (target, _) in self.fates.items() if not target)
+
+    def alone(self, others: Iterable[_Reading]) -> frozenset[str]:
+        """Give the names that this layout alone speaks of."""
+        rest = list(others)
+        renamed = self.renamed.difference(*(each.renamed for each in rest))
+        return renamed | self.joined.difference(*(each.joined for each in rest))
 
 
 def choose_opened(opened: Opened, wish: Wish, place: str) -> Choice:
@@ -77,7 +88,7 @@ def _read(layout: str, rules: RuleSet, checkpoint: Checkpoint, config: Mapping[s
 def _decided(readings: Iterable[_Reading], said: str | None, place: str) -> str:
     """Decide by names that one layout alone speaks of, else by the format that the metadata says."""
     found = list(readings)
-    alone = {each.layout: each.renamed - _union(o.renamed for o in found if o is not each) for each in found}
+    alone = {each.layout: each.alone(other for other in found if other is not each) for each in found}
     speaking = [layout for layout, names in alone.items() if names]
     disputed = _disputed(found)
     by_format = MLX if said == MLX and MLX in alone else DEFAULT_LAYOUT if DEFAULT_LAYOUT in alone else found[0].layout
@@ -103,10 +114,6 @@ def _disputed(readings: list[_Reading]) -> list[str]:
         for name, (target, how) in first.fates.items()
         if target and any(each.fates[name][0] == target and each.fates[name][1] != how for each in others)
     ]
-
-
-def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
-    return frozenset().union(*sets)
 
 
 def _open(seen: str, layouts: list[str], place: str) -> CheckpointError:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from weightloom.engine.discovery import KEPT_NAME
 from weightloom.runtime.arguments import add_reading, byte_count
 from weightloom.runtime.command import Command
 from weightloom.runtime.outcome import FINE, Outcome
@@ -68,10 +69,15 @@ def _remarks(done: Converted) -> Iterator[str]:
     if done.side_files:
         yield f"side files copied: {', '.join(done.side_files)}"
     yield from (f"left behind: {each.name} ({each.why})" for each in done.left_behind)
+    if done.kept:
+        yield f"kept in {KEPT_NAME}: {plural(len(done.kept), 'tensor')}: {_some(done.kept)}"
     if done.left_out:
-        shown = ", ".join(done.left_out[:8]) + (", ..." if len(done.left_out) > 8 else "")
-        yield f"not in this layout: {plural(len(done.left_out), 'tensor')}: {shown}"
-    yield from done.notes
+        yield f"not in this layout: {plural(len(done.left_out), 'tensor')}: {_some(done.left_out)}"
+    yield from (f"note: {note}" for note in done.notes)
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
 
 
 CONVERT = Command("convert", "write a checkpoint in another layout, dtype or shard size", add_arguments, run)

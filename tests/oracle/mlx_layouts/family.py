@@ -15,6 +15,8 @@ class Family:
     are fields that published configs have and the reference implementation no longer writes: they go into the config
     before anything else. `destroyed` are patterns of parameters that mlx-lm itself throws away. `agrees` is how near
     mlx-lm's logits come to the reference implementation's; None where mlx-lm computes something else, `why` says what.
+    `named` are (pattern, replacement) on names where files are published under others than are written today. mlx-lm
+    itself `reads_published` files unless it wants another form than any that is published as such.
     """
 
     key: str
@@ -25,5 +27,7 @@ class Family:
     destroyed: tuple[str, ...] = ()
     agrees: float | None = 1e-3
     why: str = ""
+    named: tuple[tuple[str, str], ...] = ()
+    reads_published: bool = True
 
     __hash__ = None  # type: ignore[assignment]  # it holds mappings

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.golden.make import file_bytes
 from tests.oracle import peer
 from tests.oracle.all_keys.build import Built, _fill
 from tests.oracle.all_keys.changes import CHANGES
@@ -54,6 +57,8 @@ class Trial:
         with peer.quiet():
             self.built.model.save_pretrained(place)
         publish(self.family.key, place)
+        if self.family.named:
+            _rename(place, self.family.named)
         if self.family.reads:
             _add_fields(place, self.family.reads)
         return place
@@ -71,12 +76,14 @@ class Trial:
 
     @cached_property
     def sanitized(self) -> Path:
-        """The published weights under our config for mlx-lm, which sanitizes them itself."""
-        place = self.directory / "sanitized"
+        """The published weights under our config for mlx-lm, which sanitizes them itself; ours where it cannot."""
+        if not self.family.reads_published:
+            return self.mlx
+        place, config = self.directory / "sanitized", self.mlx / "config.json"
         place.mkdir()
         for path in self.published.glob("*.safetensors"):
             shutil.copy(path, place)
-        shutil.copy(self.mlx / "config.json", place)
+        shutil.copy(config, place)
         return place
 
     @cached_property
@@ -129,6 +136,14 @@ class Trial:
         model, _ = self.reference(self.published)
         with torch.no_grad():
             return model.eval()(torch.tensor([self.tokens]), use_cache=False).logits.float()  # type: ignore[no-any-return]
+
+
+def _rename(place: Path, pairs: Sequence[tuple[str, str]]) -> None:
+    for file, held in peer.read_files(place).items():
+        names = {name: reduce(lambda text, pair: re.sub(*pair, text), pairs, name) for name in held}
+        specs = {names[name]: tensor for name, (tensor, _) in held.items()}
+        data = {names[name]: raw for name, (_, raw) in held.items()}
+        (place / file).write_bytes(file_bytes(specs, data))
 
 
 def _add_fields(place: Path, fields: Any) -> None:
