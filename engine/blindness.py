@@ -7,13 +7,24 @@ bare `.`, a class, another escape or a back-reference makes a pattern be matched
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import takewhile
+
 from weightloom.engine.syntax import Token, group_end, group_start, tokens
 
 
-def literal_numbers(text: str) -> frozenset[str] | None:
+@dataclass(frozen=True, slots=True)
+class Spelt:
+    """A number that a pattern spells out, and the text that stands before it in every match."""
+
+    before: str
+    number: str
+
+
+def spelt_numbers(text: str) -> frozenset[Spelt] | None:
     """Give the numbers that a pattern spells out, or None when the pattern is not digit-blind."""
     parts = tokens(text)
-    found: set[str] = set()
+    found: set[Spelt] = set()
     at = 0
     while at < len(parts):
         token = parts[at]
@@ -34,9 +45,10 @@ def literal_numbers(text: str) -> frozenset[str] | None:
             end = _run_end(parts, at)
             number = "".join(part.value for part in parts[at:end])
             # Digits of other scripts, and signs such as `²`, are read as numbers by some and as text by others.
-            if not (number.isascii() and _bounded(parts, at, end)):
+            before = _text_before(parts, at)
+            if not number.isascii() or before is None or not (end == len(parts) or _stops_after(parts, end)):
                 return None
-            found.add(number)
+            found.add(Spelt(before, number))
             at = end - 1
         at += 1
     return frozenset(found)
@@ -91,18 +103,20 @@ def _closed_after(parts: tuple[Token, ...], at: int) -> bool:
     return not (at + 1 < len(parts) and parts[at + 1].kind == "quantifier")
 
 
-def _bounded(parts: tuple[Token, ...], start: int, end: int) -> bool:
-    """A spelt-out number has a non-digit on both sides; at the pattern's end the name boundary is one."""
-    return _stops_before(parts, start) and (end == len(parts) or _stops_after(parts, end))
+def _text_before(parts: tuple[Token, ...], at: int) -> str | None:
+    """Give the text before a number, which ends in no digit: "" after an anchor; None where it is not sure.
 
-
-def _stops_before(parts: tuple[Token, ...], at: int) -> bool:
-    """What stands before is a non-digit; before a group, for a number that the group or a choice in it begins with."""
+    A number with which a group, or a choice in it, begins has the text before the group. At the pattern's end the
+    name boundary stands behind a number.
+    """
     before = parts[at - 1] if at else None
-    if before is None or before.kind not in ("alt", "open", "group"):
-        return before is not None and before.kind in ("literal", "anchor") and not _is_digit(before)
-    start = _edge(parts, at - 1, -1) if before.kind == "alt" else at - 1
-    return start is not None and _stops_before(parts, start)
+    if before is not None and before.kind in ("alt", "open", "group"):
+        start = _edge(parts, at - 1, -1) if before.kind == "alt" else at - 1
+        return None if start is None else _text_before(parts, start)
+    if before is None or before.kind not in ("literal", "anchor") or _is_digit(before):
+        return None
+    run = takewhile(lambda part: part.kind == "literal" and not _is_digit(part), reversed(parts[:at]))
+    return "".join(part.value for part in run)[::-1]
 
 
 def _stops_after(parts: tuple[Token, ...], at: int) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 
 from weightloom.engine.converter import WeightConverter
-from weightloom.engine.groups import Bundle, bundle
+from weightloom.engine.groups import MOST_DIGITS, Bundle, bundle
 from weightloom.engine.resolve import Alike, Claim, ClaimForm, Resolved
 from weightloom.engine.rule import Rule
 from weightloom.engine.shapes import Shape, rows
@@ -43,15 +43,26 @@ def _grouped(members: Iterable[Alike]) -> dict[Key, Slots] | None:
     found: dict[Key, Slots] = defaultdict(dict)
     for one in members:
         form = one.claims[0]
-        place = None if form.number is None else form.number.number
-        if form.number is not None and place is None:
+        numbers = _numbers(form, one.shape)
+        if numbers is None:
             return None
-        numbers: Iterable[int | None] = repeat(None) if place is None else map(int, one.shape.columns[place])
         for key, slots in _by_key(rows(form.texts, one.shape), numbers, one.shape).items():
-            known = found[key].setdefault(form.claim.source, {})
-            known |= slots
+            found[key].setdefault(form.claim.source, {}).update(slots)
     count = sum(len(one.shape.names) for one in members)
     return found if count == sum(len(names) for slots in found.values() for names in slots.values()) else None
+
+
+def _numbers(form: ClaimForm, shape: Shape) -> Iterable[int | None] | None:
+    """Give the number of each name in its source's list; None if they are not plainly numbers."""
+    if form.number is None:
+        return repeat(None)
+    if form.number.text != "%s":
+        return None
+    hole = form.number.holes[0]
+    # Digits that are no stand-in may be of any script, and as long as they like.
+    if isinstance(hole, str):
+        return repeat(int(hole)) if hole.isascii() and len(hole) <= MOST_DIGITS else None
+    return map(int, shape.columns[hole])
 
 
 def _by_key(keys: Iterable[Key], numbers: Iterable[int | None], shape: Shape) -> dict[Key, dict[int | None, str]]:

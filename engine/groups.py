@@ -22,7 +22,7 @@ from weightloom.engine.rule import Rule
 from weightloom.engine.spec import TensorSpec
 
 # Names are others' data: `experts.999999999999.w` must not be counted up to.
-_MOST_DIGITS = 18
+MOST_DIGITS = 18
 _MOST_GAPS = 1000
 
 
@@ -146,7 +146,7 @@ def _bundled(members: list[tuple[str, Claim]], rules: Sequence[Rule]) -> Bundle:
     for name, claim in sorted(members, key=lambda member: member[0]):
         number = None
         if claim.number is not None:
-            if not (claim.number.isascii() and claim.number.isdigit() and len(claim.number) <= _MOST_DIGITS):
+            if not (claim.number.isascii() and claim.number.isdigit() and len(claim.number) <= MOST_DIGITS):
                 unnumbered.append(name)
                 continue
             number = int(claim.number)

@@ -12,13 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
+from typing import Literal
 
 from weightloom.engine.resolved import Claim as Claim
 from weightloom.engine.resolved import Resolved as Resolved
 from weightloom.engine.resolved import Resolver as Resolver
 from weightloom.engine.resolved import resolve_each as resolve_each
 from weightloom.engine.rule import Rule
-from weightloom.engine.shapes import Form, Shape, by_shape, form, numbers_of, touches
+from weightloom.engine.shapes import Form, Shape, by_shape, form, numbers_of, stand_ins, touches
 from weightloom.engine.sight import Sight, sight
 
 
@@ -113,15 +114,15 @@ def resolve(names: Sequence[str], rules: Sequence[Rule]) -> tuple[Resolver, list
 def by_likeness(names: Sequence[str], rules: Sequence[Rule]) -> Resolution:
     """Resolve all names, by shape where that gives the same."""
     seen = sight(rules)
-    shapes, each = by_shape(names, seen.spelt_out)
+    shapes, each = by_shape(names, seen.behind)
     while True:
         resolver, found = resolve_each([*(shape.representative for shape in shapes), *each], rules)
         alike = [Alike(shape, resolved) for shape, resolved in zip(shapes, found, strict=False)]
-        unlike = [number for number, one in enumerate(alike) if not _stands_for_all(one, resolver, seen)]
-        if not unlike:
+        fates = [_fate(one, resolver, seen) for one in alike]
+        if not any(fates):
             return Resolution(resolver, tuple(alike), tuple(found[len(shapes) :]))
-        each += [name for number in unlike for name in shapes[number].names]
-        shapes = [shape for number, shape in enumerate(shapes) if number not in unlike]
+        each += [name for one, fate in zip(alike, fates, strict=True) if fate == "each" for name in one.shape.names]
+        shapes = [shape for one, fate in zip(alike, fates, strict=True) for shape in _parted(one.shape, fate, seen)]
 
 
 def one_by_one(names: Sequence[str], rules: Sequence[Rule]) -> Resolution:
@@ -130,8 +131,21 @@ def one_by_one(names: Sequence[str], rules: Sequence[Rule]) -> Resolution:
     return Resolution(resolver, (), tuple(found))
 
 
-def _stands_for_all(one: Alike, resolver: Resolver, seen: Sight) -> bool:
-    """Say whether what became of the representative tells what becomes of all names of its shape."""
+Fate = Literal["part", "each"] | None
+
+
+def _parted(shape: Shape, fate: Fate, seen: Sight) -> Sequence[Shape]:
+    """Give the shapes that a shape becomes: itself, its parts, or none where its names are resolved by themselves."""
+    if fate == "part":
+        return by_shape(shape.names, seen.anywhere)[0]
+    return () if fate == "each" else (shape,)
+
+
+def _fate(one: Alike, resolver: Resolver, seen: Sight) -> Fate:
+    """Say whether the names of a shape have to be resolved by themselves, or parted by more numbers; else None."""
     steps = resolver.trace(one.shape.representative) if one.resolved.acted else []
     afters = [after for _, _, after in steps]
-    return not any(map(touches, afters)) and not any(map(seen.may_see, (one.shape.representative, *afters)))
+    if any(map(touches, afters)) or any(map(seen.may_see, (one.shape.representative, *afters))):
+        return "each"
+    places = [place for after in afters for place in stand_ins(after)]
+    return None if all(seen.behind(before) <= one.shape.spelt[place] for before, place in places) else "part"

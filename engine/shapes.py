@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, repeat
@@ -36,25 +36,35 @@ class Layout:
         """The numbers, a list for each place with one of each name."""
         return tuple(list(map(itemgetter(place), self.names)) for place in self.places)
 
-    def split(self, spelt_out: frozenset[str]) -> Iterator[tuple[tuple[str | None, ...], Layout]]:
-        """Part the names by the numbers that are spelt out; None stands for all others."""
-        columns = self.columns if spelt_out else ()
-        if all(map(spelt_out.isdisjoint, columns)):
-            yield (None,) * len(self.places), self
+    def split(self, spelt: Sequence[frozenset[str]]) -> Iterator[tuple[tuple[str | None, ...], Layout]]:
+        """Part the names by the numbers that are spelt out at each place; None stands for all others."""
+        marks = [self._marks(place, numbers) for place, numbers in zip(self.places, spelt, strict=True)]
+        if not any(map(any, filter(None, marks))):
+            yield (None,) * len(marks), self
             return
         found: dict[tuple[str | None, ...], list[str]] = defaultdict(list)
-        for name, *numbers in zip(self.names, *columns, strict=True):
-            found[tuple([number if number in spelt_out else None for number in numbers])].append(name)
+        rows = zip(*(mark or repeat(None) for mark in marks), strict=False)
+        for fixed, name in zip(rows, self.names, strict=False):
+            found[fixed].append(name)
         for fixed, names in found.items():
             yield fixed, Layout(self.places, tuple(names))
+
+    def _marks(self, place: slice, numbers: frozenset[str]) -> list[str | None]:
+        """Give each name's number at a place if it is one of these; nothing at all without them."""
+        known = dict(zip(numbers, numbers, strict=True))
+        return list(map(known.get, map(itemgetter(place), self.names))) if known else []
 
 
 @dataclass(frozen=True)
 class Shape:
-    """One shape of name: a representative with stand-in numbers, and the names that have it."""
+    """One shape of name: a representative with stand-in numbers, and the names that have it.
+
+    `spelt` are, for each place of a number, those that stand for themselves: a stand-in is none of them.
+    """
 
     representative: str
     layouts: tuple[Layout, ...]
+    spelt: tuple[frozenset[str], ...]
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -74,11 +84,6 @@ class Form:
 
     text: str
     holes: tuple[int | str, ...]
-
-    @property
-    def number(self) -> int | None:
-        """The place of the number that the text is, if it is nothing else."""
-        return self.holes[0] if self.text == "%s" and isinstance(self.holes[0], int) else None
 
     def fill(self, numbers: Sequence[str]) -> str:
         """Write a name's numbers into the holes."""
@@ -111,8 +116,11 @@ def shape_texts(names: Iterable[str]) -> set[str]:
     return {*(_ZEROS.sub("*", text) for text in zeros), *map(shape_text, alone)}
 
 
-def by_shape(names: Sequence[str], spelt_out: frozenset[str]) -> tuple[list[Shape], list[str]]:
-    """Group names by shape, the numbers in `spelt_out` as text; and give those for which nothing can stand in."""
+def by_shape(names: Sequence[str], spelt: Callable[[str], frozenset[str]]) -> tuple[list[Shape], list[str]]:
+    """Group names by shape; and give those for which nothing can stand in.
+
+    `spelt` gives, for the text before a number, the numbers that count as text there.
+    """
     zeros, alone = _by_zeros(names)
     found: dict[tuple[str | None, ...], list[Layout]] = defaultdict(list)
     for text, members in zeros.items():
@@ -120,12 +128,21 @@ def by_shape(names: Sequence[str], spelt_out: frozenset[str]) -> tuple[list[Shap
         if _LONG in text or len(places) > _MOST_NUMBERS:
             alone += members
             continue
-        layout = Layout(places, tuple(members))
-        for fixed, part in layout.split(spelt_out):
-            found[(_ZEROS.sub("0", text), *fixed)].append(part)
-    return [
-        Shape(_representative(layouts[0].names[0], key[1:]), tuple(layouts)) for key, layouts in found.items()
-    ], alone
+        shape = _ZEROS.sub("0", text)
+        for fixed, layout in Layout(places, tuple(members)).split(_spelt_at(shape, spelt)):
+            found[(shape, *fixed)].append(layout)
+    shapes = [_shape(text or "", fixed, layouts, spelt) for (text, *fixed), layouts in found.items()]
+    return shapes, alone
+
+
+def _spelt_at(text: str, spelt: Callable[[str], frozenset[str]]) -> tuple[frozenset[str], ...]:
+    return tuple(map(spelt, _NUMBER.split(text)[:-1:2]))
+
+
+def _shape(
+    text: str, fixed: Sequence[str | None], layouts: list[Layout], spelt: Callable[[str], frozenset[str]]
+) -> Shape:
+    return Shape(_representative(layouts[0].names[0], fixed), tuple(layouts), _spelt_at(text, spelt))
 
 
 def form(text: str) -> Form:
@@ -141,6 +158,15 @@ def can_stand_in(texts: Iterable[str]) -> bool:
 def touches(text: str) -> bool:
     """Say whether a stand-in number ended up next to another digit, where it would no longer be one number."""
     return _TOUCHING.search(text) is not None
+
+
+def stand_ins(text: str) -> Iterator[tuple[str, int]]:
+    """Give, for each stand-in in what became of a representative, the text before it and the place it stands for."""
+    pieces = _NUMBER.split(text)
+    for before, number in zip(pieces[::2], pieces[1::2], strict=False):
+        hole = _hole(number)
+        if isinstance(hole, int):
+            yield before, hole
 
 
 def numbers_of(name: str) -> list[str]:

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from weightloom.engine.blindness import literal_numbers
+from weightloom.engine.blindness import Spelt, spelt_numbers
 from weightloom.engine.claims import Drop
 from weightloom.engine.index_map import IndexMap
 from weightloom.engine.renaming import Renaming
-from weightloom.engine.rule import Rule
+from weightloom.engine.rule import Rule, Scope
 from weightloom.engine.shapes import can_stand_in
 
-_NUMBERS = re.compile(r"\d+")
+_NUMBERS = re.compile(r"(\D*)(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """The numbers that rules spell out; and of the rules that see more of a number, a text that each match holds."""
+    """The numbers that rules spell out, by the text before them; and of rules that see more, what each match holds."""
 
-    spelt_out: frozenset[str]
+    spelt: Mapping[str, frozenset[str]]
     texts: tuple[str, ...]
+
+    def behind(self, text: str) -> frozenset[str]:
+        """Give the numbers that are spelt out behind a text."""
+        return frozenset().union(*(numbers for before, numbers in self.spelt.items() if text.endswith(before)))
+
+    def anywhere(self, text: str) -> frozenset[str]:
+        """Give all numbers that are spelt out: what stands before a number may be renamed."""
+        return frozenset().union(*self.spelt.values())
 
     def may_see(self, name: str) -> bool:
         """Say whether a rule that sees numbers may match a name."""
@@ -31,34 +40,39 @@ class Sight:
 
 def sight(rules: Iterable[Rule]) -> Sight:
     """Find out what rules can see of numbers."""
-    spelt_out: set[str] = set()
+    spelt: dict[str, set[str]] = defaultdict(set)
     texts: list[str] = []
     for rule in rules:
-        numbers = _spelt_out(rule)
-        if numbers is not None:
-            spelt_out |= numbers
-        elif isinstance(rule, Renaming | Drop):
+        found = _spelt_by(rule)
+        if found is None and isinstance(rule, Renaming | Drop):
             texts += [source.required for source in rule.sources]
-        if rule.scope is not None:
-            spelt_out |= set(_NUMBERS.findall(f"{rule.scope.base}.{rule.scope.prefix}"))
-    return Sight(frozenset(spelt_out), tuple(texts))
+        for each in (*(found or ()), *(_spelt_in(rule.scope) if rule.scope else ())):
+            spelt[each.before].add(each.number)
+    return Sight({before: frozenset(numbers) for before, numbers in spelt.items()}, tuple(texts))
 
 
-def _spelt_out(rule: Rule) -> frozenset[str] | None:
-    """Give the numbers that a rule spells out, or None when it is not digit-blind."""
+def _spelt_by(rule: Rule) -> frozenset[Spelt] | None:
+    """Give the numbers that a rule's patterns spell out, or None when it is not digit-blind."""
     if isinstance(rule, IndexMap):
         return None
     texts = rule.source_patterns if isinstance(rule, Renaming | Drop) else ()
-    targets = rule.target_patterns if isinstance(rule, Renaming) else ()
-    groups = (
-        [group for template in rule.templates for _, group in template.groups] if isinstance(rule, Renaming) else []
-    )
-    numbers = [_numbers_of(text) for text in (*texts, *groups)]
-    if None in numbers or not can_stand_in((*texts, *targets)):
+    if not can_stand_in(texts):
         return None
-    return frozenset[str]().union(*(found for found in numbers if found is not None))
+    if isinstance(rule, Renaming):
+        if not can_stand_in(rule.target_patterns):
+            return None
+        texts = (*texts, *(group for template in rule.templates for _, group in template.groups))
+    numbers = [_spelt_numbers(text) for text in texts]
+    found = [known for known in numbers if known is not None]
+    return frozenset[Spelt]().union(*found) if len(found) == len(numbers) else None
+
+
+def _spelt_in(scope: Scope) -> Iterator[Spelt]:
+    """Give the numbers in a scope; either part of it may begin a name."""
+    for path in (scope.base, scope.prefix):
+        yield from (Spelt(before, number) for before, number in _NUMBERS.findall(path))
 
 
 @lru_cache(maxsize=8192)
-def _numbers_of(text: str) -> frozenset[str] | None:
-    return literal_numbers(text)
+def _spelt_numbers(text: str) -> frozenset[Spelt] | None:
+    return spelt_numbers(text)
