@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from weightloom.engine.blocks import blocks
 from weightloom.engine.carrier import carried, memory_of
 from weightloom.engine.gather import Reader, gather
 from weightloom.engine.groups import Group
@@ -57,22 +58,14 @@ def source_pieces(group: Group, slot: int, origin: Origin) -> Iterator[memoryvie
 
 
 def block_bytes(spec: TensorSpec) -> int:
-    """Give the size of the blocks in which a tensor of this kind comes."""
-    rows = spec.shape[0] if spec.shape else 1
-    return _rows_at_once(rows, spec.nbytes) * spec.nbytes // max(rows, 1)
-
-
-def _rows_at_once(rows: int, nbytes: int) -> int:
-    return min(rows, max(1, BLOCK * rows // max(nbytes, 1)))
+    """Give the most bytes that are held of a tensor of this kind while it comes in blocks."""
+    return min(BLOCK, spec.nbytes)
 
 
 def _gathered(view: View, read: Reader) -> Iterator[memoryview]:
-    rows = view.shape[0] if view.shape else 1
-    step = _rows_at_once(rows, view.nbytes) or 1
-    for start in range(0, rows, step):
-        part = view.cut(0, start, min(start + step, rows)) if view.shape else view
-        out = memoryview(bytearray(part.nbytes))
-        gather(part, read, out)
+    for block in blocks(view, BLOCK):
+        out = memoryview(bytearray(block.nbytes))
+        gather(block.view, read, out)
         yield out
 
 

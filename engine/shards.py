@@ -12,7 +12,7 @@ from weightloom.engine.errors import UsageError, WeightloomError
 from weightloom.engine.files import FILES, Files
 from weightloom.engine.spec import TensorSpec
 
-_BUFFER = 1 << 20
+_BUFFER = 256 << 10
 
 
 class ShardError(WeightloomError):
@@ -25,7 +25,7 @@ class ShardWriter:
     """Streams one safetensors file: the header's JSON as given, then the data, in any order, each byte once.
 
     `raw_header` is the JSON text with its padding, without the 8-byte length that is put in front. Small
-    pieces that follow each other are gathered in a buffer of 1 MiB. The file is whole once `close` has
+    pieces that follow each other are gathered in a buffer of 256 KiB. The file is whole once `close` has
     returned; a `with` block that an exception ends gives the descriptor back and leaves the file unfinished.
     """
 
