@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import NoReturn
 
 Job = Callable[[Path], object]
 Prepare = Callable[[], Job]
@@ -30,17 +31,42 @@ def resident_peak() -> int:
     raise OSError("no VmHWM in /proc/self/status")
 
 
-def serve(jobs: Mapping[str, Prepare], name: str, folder: Path) -> None:
+def resident() -> int:
+    """Give VmRSS of this process, in bytes, and let its peak begin anew. Linux only."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) << 10
+    raise OSError("no VmRSS in /proc/self/status")
+
+
+def growth(job: Callable[[], object]) -> Run:
+    """Run a job; memory counts from what is resident when it starts."""
+    before = resident()
+    start = time.perf_counter()
+    kept = job()
+    seconds = time.perf_counter() - start
+    peak = resident_peak() - before
+    del kept
+    return Run(seconds, peak)
+
+
+def say(run: Run) -> NoReturn:
+    """Print what a fresh process took and end it; what a library does at its exit is no part of it."""
+    print(json.dumps({"seconds": run.seconds, "peak": run.peak}), flush=True)
+    os._exit(0)
+
+
+def serve(jobs: Mapping[str, Prepare], name: str, folder: Path) -> NoReturn:
     """Be the fresh process: import what the job needs, run it, print what it took."""
     job = jobs[name]()
     before = resident_peak()
     start = time.perf_counter()
     kept = job(folder)
     seconds = time.perf_counter() - start
-    print(json.dumps({"seconds": seconds, "peak": resident_peak() - before}), flush=True)
+    peak = resident_peak() - before
     del kept
-    # What a library does at its exit is no part of the measurement.
-    os._exit(0)
+    say(Run(seconds, peak))
 
 
 def run(script: Path, name: str, folder: Path, extra: Sequence[str] = ()) -> Run | str:
