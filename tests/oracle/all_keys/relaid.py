@@ -60,6 +60,25 @@ def _stacked(held: Held, names: Sequence[str]) -> tuple[Tensor, bytes]:
     return _held(held[names[0]], np.stack([_bits(held[name]).T for name in ordered]))
 
 
+def _stacks_of_experts(held: Held, config: Mapping[str, Any]) -> Held:
+    """Experts in one tensor, gate rows then up rows of each."""
+    found = {name: one for name, one in held.items() if ".mlp.experts." not in name}
+    for stem in sorted({name[: name.index(".experts.")] for name in held.keys() - found.keys()}):
+        parts = {part: _in_order(held, rf"{re.escape(stem)}\.experts\.(\d+)\.{part}_proj\.weight") for part in _PARTS}
+        like = next(held[name] for name in held if name.startswith(f"{stem}.experts."))
+        found[f"{stem}.experts.gate_up_proj"] = _held(like, np.concatenate([parts["gate"], parts["up"]], axis=1))
+        found[f"{stem}.experts.down_proj"] = _held(like, parts["down"])
+    return found
+
+
+_PARTS = ("gate", "up", "down")
+
+
+def _in_order(held: Held, pattern: str) -> Bits:
+    numbered = {int(match[1]): name for name in held if (match := re.fullmatch(pattern, name))}
+    return np.stack([_bits(held[numbered[number]]) for number in sorted(numbered)])
+
+
 def _bits(one: tuple[Tensor, bytes]) -> Bits:
     tensor, raw = one
     return np.frombuffer(raw, f"<u{_WIDTH[tensor.dtype]}").reshape(tensor.shape)
@@ -69,4 +88,8 @@ def _held(like: tuple[Tensor, bytes], bits: Bits) -> tuple[Tensor, bytes]:
     return Tensor(like[0].dtype, bits.shape), bits.tobytes()
 
 
-_RELAYS: Mapping[str, Relay] = {"nemo_speechlm": _experts, "olmo_hybrid": _convolutions}
+_RELAYS: Mapping[str, Relay] = {
+    "nemo_speechlm": _experts,
+    "olmo_hybrid": _convolutions,
+    "qwen3_5_moe": _stacks_of_experts,
+}
