@@ -4,4 +4,77 @@ from __future__ import annotations
 
 from tests.oracle.mlx_layouts.family import Family
 
-EXPERTS = (Family("mixtral"),)
+# Keys and values of a head differ in width, so that a cut in the wrong place shows.
+_LATENT = {"num_attention_heads": 4, "num_key_value_heads": 4, "v_head_dim": 12}
+# mlx-lm reads these two only with scaled rotary frequencies, as published.
+_YARN = {
+    "rope_type": "yarn",
+    "rope_theta": 10000.0,
+    "factor": 2.0,
+    "original_max_position_embeddings": 32,
+    "mscale": 1.0,
+    "mscale_all_dim": 1.0,
+    "beta_fast": 32,
+    "beta_slow": 1,
+}
+_LLAMA3 = {
+    "rope_type": "llama3",
+    "rope_theta": 10000.0,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 32,
+}
+_UNTIED = {"tie_word_embeddings": False}
+# Every fourth layer of llama4 has no rotation and sees all.
+_FOUR_LAYERS = {
+    "num_hidden_layers": 4,
+    "no_rope_layers": [1, 1, 1, 0],
+    "moe_layers": [1, 3],
+    "interleave_moe_layer_step": 2,
+    "layer_types": [*["chunked_attention"] * 3, "full_attention"],
+    "rope_parameters": _LLAMA3,
+}
+_KIMI_LAYERS = {
+    "num_hidden_layers": 3,
+    "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+    "mlp_layer_types": ["dense", "sparse", "sparse"],
+}
+_KIMI_LISTS = {
+    "full_attn_layers": [2],
+    "kda_layers": [1, 3],
+    "num_heads": 4,
+    "head_dim": 8,
+    "short_conv_kernel_size": 4,
+}
+_TOWERS = (r"^model\.(vision_tower|mm_projector|multi_modal_projector|visual)\.",)
+
+EXPERTS = (
+    Family("mixtral"),
+    Family("qwen2_moe"),
+    Family("qwen3_moe"),
+    Family("olmoe"),
+    Family("phimoe", {"attention_bias": True, "lm_head_bias": True}),
+    Family("granitemoe"),
+    Family("deepseek_v2", _LATENT | {"num_experts_per_tok": 2, "rope_parameters": _YARN}),
+    Family("deepseek_v3", _LATENT),
+    Family("deepseek_v32", _LATENT | {"index_n_heads": 16}),
+    Family("kimi_k25", {"text_config": _LATENT | _UNTIED} | _UNTIED, destroyed=_TOWERS),
+    Family("kimi_linear", _LATENT | _KIMI_LAYERS, reads={"rope_theta": 10000.0, "linear_attn_config": _KIMI_LISTS}),
+    Family("glm4_moe", reads={"rope_scaling": None}),
+    Family("glm4_moe_lite", _LATENT),
+    Family("glm_moe_dsa", _LATENT | {"index_n_heads": 16}),
+    Family("ernie4_5_moe", destroyed=(r"\.e_score_correction_bias$",), agrees=None, why="score corrections dropped"),
+    Family("exaone_moe"),
+    Family("minimax_m2"),
+    Family("minimax_m3_vl", {"text_config": {"rotary_dim": 4}}, destroyed=_TOWERS),
+    Family("dots1"),
+    Family("afmoe"),
+    Family("bailing_hybrid", _LATENT, reads={"architectures": ["BailingMoeV3ForCausalLM"]}),
+    Family("lfm2_moe"),
+    Family("longcat_flash", _LATENT | {"zero_expert_num": 0}),
+    Family("laguna"),
+    Family("mimo_v2_flash", reads={"n_shared_experts": None, "swa_num_key_value_heads": 4}),
+    Family("solar_open"),
+    Family("llama4", {"text_config": _FOUR_LAYERS}, destroyed=(r"^vision_model\.", r"^multi_modal_projector\.")),
+)
