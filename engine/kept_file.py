@@ -7,24 +7,19 @@ in order, verbatim. A tensor that the source's index passes over is `passed/NUMB
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from weightloom.engine.checkpoint import Checkpoint
 from weightloom.engine.discovery import KEPT_NAME
 from weightloom.engine.errors import UsageError
 from weightloom.engine.header import build_header
+from weightloom.engine.kept_names import CONFIG, HEADER, INDEX, PASSED, RECORD
 from weightloom.engine.kept_note import KeptNote
 from weightloom.engine.natural import natural
 from weightloom.engine.shard_plan import Output, ShardPlan, relative_name
 from weightloom.engine.source import ByteSource, MemorySource
 from weightloom.engine.spec import TensorSpec
-
-RECORD = "weightloom.record/"
-CONFIG = f"{RECORD}config.json"
-INDEX = f"{RECORD}index/"
-HEADER = f"{RECORD}header/"
-PASSED = f"{RECORD}passed/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +52,6 @@ def kept_shard(source: Checkpoint, names: Collection[str], config: bytes | None,
 def data_lengths(source: Checkpoint) -> tuple[int, ...]:
     """Give the bytes of data of each file."""
     return tuple(max((entry.end for entry in shard.header.entries), default=0) for shard in source.shards)
-
-
-def kept_names(tensors: Mapping[str, TensorSpec]) -> list[str]:
-    """Give the names of the tensors in such a file that are no record."""
-    return [name for name in tensors if not name.startswith(RECORD)]
 
 
 def _records(source: Checkpoint, config: bytes | None) -> Iterator[_Entry]:

@@ -10,7 +10,7 @@ from weightloom.engine.checkpoint import Checkpoint
 from weightloom.engine.errors import CheckpointError
 from weightloom.engine.header import Header, parse_header
 from weightloom.engine.index import Index, parse_index
-from weightloom.engine.kept_file import CONFIG, HEADER, INDEX, PASSED
+from weightloom.engine.kept_names import CONFIG, HEADER, INDEX, PASSED
 from weightloom.engine.kept_note import KeptNote
 from weightloom.engine.reading import byte_view
 from weightloom.engine.shard import Shard

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -11,39 +10,23 @@ from weightloom.engine.errors import RuleError, UsageError, WeightloomError
 from weightloom.engine.rule import Rule
 from weightloom.engine.ruleset import RuleSet
 from weightloom.rules.config_fields import Wanted
-from weightloom.rules.document import Head, RuleFile, SubModel
+from weightloom.rules.document import RuleFile, SubModel
 from weightloom.rules.extending import ancestors, base_model_prefix, layout_config, layout_names, layout_rules
 from weightloom.rules.one_way import warn_of_one_way
 from weightloom.rules.op_table import Ops, default_ops
-from weightloom.rules.parse import parse_head, parse_rules, read_bytes
+from weightloom.rules.parse import parse_rules, read_bytes
 from weightloom.rules.problems import did_you_mean
+from weightloom.rules.shelf import Offer, Shelf, plain
 from weightloom.rules.sources import RuleSource, offered_sources, shipped_sources
 
 DEFAULT_LAYOUT = "hf"
 
 
-@dataclass(frozen=True, slots=True)
-class _Offer:
-    """A file that claims an identifier or a family."""
-
-    source: RuleSource
-    head: Head
-
-
-@dataclass(frozen=True)
-class _Index:
-    """Which files there are for which names; made from heads, without reading a rule."""
-
-    identifiers: dict[str, tuple[_Offer, ...]]
-    families: dict[str, tuple[_Offer, ...]]
-    parts: dict[str, tuple[_Offer, ...]]
-    problems: tuple[WeightloomError, ...]
-
-
 class Registry:
     """Finds rules. An instance is a lookup: `registry("LlavaModel")` gives a RuleSet or None.
 
-    Files are listed and their heads read at the first look-up; a rule file is parsed when it is asked for, once.
+    Files are listed at the first look-up. A head is read if it may name what is asked for, a rule file when it is what
+    is asked for; each once.
     Without `files` it knows those that ship and those that installed packages offer.
     """
 
@@ -116,7 +99,7 @@ class Registry:
 
     def family(self, family: str) -> RuleFile:
         """Give the parsed rule file of a family; raises UsageError when there is none."""
-        offers = self._index.families.get(family, ())
+        offers = tuple(offer for offer in self._shelf.naming(family) if offer.head.family == family)
         if not offers:
             raise self._unknown(family)
         return self._file(_only(family, offers))
@@ -129,11 +112,25 @@ class Registry:
 
     def identifiers(self) -> tuple[str, ...]:
         """Give every model type and class name that leads to rules, sorted."""
-        return tuple(sorted({*self._index.identifiers, *self._registered}))
+        named = (name for offer in self._shelf.all() for name in offer.head.identifiers)
+        return tuple(sorted({*self._registered, *named}))
+
+    def __contains__(self, identifier: object) -> bool:
+        """Say whether a name, as it is spelt, leads to rules."""
+        return isinstance(identifier, str) and (identifier in self._registered or bool(self._offers(identifier)))
+
+    def find(self, name: str) -> str | None:
+        """Give the identifier that a name is, else the only one that differs in case, `-` and `_` alone, or None."""
+        if name in self:
+            return name
+        heads = (offer.head for offer in self._shelf.near(name))
+        known = {*self._registered, *(each for head in heads for each in head.identifiers)}
+        near = [each for each in known if plain(each) == plain(name)]
+        return near[0] if len(near) == 1 else None
 
     def families(self) -> tuple[str, ...]:
         """Give the families that there are files for, sorted."""
-        return tuple(sorted(self._index.families))
+        return tuple(sorted({offer.head.family for offer in self._shelf.all()}))
 
     def tree(self, identifier: str) -> tuple[SubModel, ...]:
         """Give how sub-models sit below the root class; empty where no file says so."""
@@ -148,7 +145,7 @@ class Registry:
 
         Raises RuleError when two files do.
         """
-        offers = self._index.parts.get(model_type, ())
+        offers = tuple(offer for offer in self._shelf.naming(model_type) if model_type in offer.head.parts)
         return _only(model_type, offers).head.parts[model_type] if offers else None
 
     def base_model_prefix(self, identifier: str) -> str:
@@ -161,26 +158,34 @@ class Registry:
     @property
     def problems(self) -> tuple[WeightloomError, ...]:
         """What went wrong while files were listed: a package that does not import, a head that cannot be read."""
-        return self._index.problems
+        return (*self._listed[1], *self._shelf.problems)
 
     def _rules(self, file: RuleFile, layout: str) -> RuleSet:
         return layout_rules(file, layout, self.family)
 
     @cached_property
-    def _index(self) -> _Index:
-        offered, problems = ((), ()) if self._given is not None else offered_sources()
-        sources = (*(self._given if self._given is not None else shipped_sources()), *offered)
-        return _indexed(sources, problems)
+    def _listed(self) -> tuple[tuple[RuleSource, ...], tuple[WeightloomError, ...]]:
+        if self._given is not None:
+            return self._given, ()
+        offered, problems = offered_sources()
+        return (*shipped_sources(), *offered), problems
 
-    def _offer(self, identifier: str) -> _Offer | None:
-        offers = self._index.identifiers.get(identifier, ())
+    @cached_property
+    def _shelf(self) -> Shelf:
+        return Shelf(self._listed[0])
+
+    def _offers(self, identifier: str) -> tuple[Offer, ...]:
+        return tuple(offer for offer in self._shelf.naming(identifier) if identifier in offer.head.identifiers)
+
+    def _offer(self, identifier: str) -> Offer | None:
+        offers = self._offers(identifier)
         return _only(identifier, offers) if offers else None
 
     def _owner(self, identifier: str) -> str | None:
-        offers = self._index.identifiers.get(identifier, ())
+        offers = self._offers(identifier)
         return offers[0].source.label if offers else None
 
-    def _file(self, offer: _Offer) -> RuleFile:
+    def _file(self, offer: Offer) -> RuleFile:
         path = offer.source.path
         if path not in self._parsed:
             self._parsed[path] = parse_rules(read_bytes(path), offer.source.label, self.ops)
@@ -197,26 +202,7 @@ class Registry:
         )
 
 
-def _indexed(sources: Iterable[RuleSource], problems: Iterable[WeightloomError]) -> _Index:
-    identifiers: dict[str, tuple[_Offer, ...]] = {}
-    families: dict[str, tuple[_Offer, ...]] = {}
-    parts: dict[str, tuple[_Offer, ...]] = {}
-    unread = list(problems)
-    for source in sources:
-        try:
-            offer = _Offer(source, parse_head(read_bytes(source.path), source.label))
-        except WeightloomError as error:
-            unread.append(error)
-            continue
-        families[offer.head.family] = (*families.get(offer.head.family, ()), offer)
-        for identifier in offer.head.identifiers:
-            identifiers[identifier] = (*identifiers.get(identifier, ()), offer)
-        for model_type in offer.head.parts:
-            parts[model_type] = (*parts.get(model_type, ()), offer)
-    return _Index(identifiers, families, parts, tuple(unread))
-
-
-def _only(name: str, offers: tuple[_Offer, ...]) -> _Offer:
+def _only(name: str, offers: tuple[Offer, ...]) -> Offer:
     first, *others = offers
     if others:
         raise RuleError(

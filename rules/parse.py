@@ -36,10 +36,15 @@ def parse_head(data: bytes, file: str) -> Head:
     Only the text before `layouts` is read, which is why it comes last.
     """
     problems = Problems(file)
-    start = data.find(b"\nlayouts:")
-    head, _ = read_head(read_yaml(data if start < 0 else data[: start + 1], problems), problems)
+    head, _ = read_head(read_yaml(head_bytes(data), problems), problems)
     problems.check()
     return head
+
+
+def head_bytes(data: bytes) -> bytes:
+    """Give what stands before the layouts."""
+    start = data.find(b"\nlayouts:")
+    return data if start < 0 else data[: start + 1]
 
 
 def read_bytes(path: Path) -> bytes:

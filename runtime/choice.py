@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -101,7 +101,7 @@ def find_choice(config: Config | None, wish: Wish) -> Choice | None:
 
     names = tuple(_names(config, wish))
     for name in names:
-        identifier = find_identifier(name.text, registry.identifiers())
+        identifier = registry.find(name.text)
         if identifier is not None:
             known = tuple(registry.layouts(identifier))
             layout = wish.layout or (DEFAULT_LAYOUT if DEFAULT_LAYOUT in known else known[0])
@@ -133,18 +133,6 @@ def undecided(config: Config | None, wish: Wish, place: str) -> CheckpointError:
 def only_shipped(choice: Choice) -> Choice:
     """Give the choice without the user's rules: how another layout of the same architecture is written."""
     return replace(choice, wish=replace(choice.wish, rules=None))
-
-
-def find_identifier(text: str, known: Collection[str]) -> str | None:
-    """Find a name as it is, else the only known one that differs in case, `-` and `_` alone."""
-    if text in known:
-        return text
-    near = [each for each in known if _plain(each) == _plain(text)]
-    return near[0] if len(near) == 1 else None
-
-
-def _plain(text: str) -> str:
-    return text.lower().replace("-", "").replace("_", "")
 
 
 def _names(config: Config | None, wish: Wish) -> Iterator[Name]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from weightloom.engine.checkpoint import Checkpoint
 from weightloom.engine.discovery import KEPT_NAME, SINGLE_NAME
 from weightloom.engine.errors import CheckpointError
-from weightloom.engine.kept_file import kept_names
+from weightloom.engine.kept_names import kept_names
 from weightloom.engine.kept_note import KeptNote, bytes_digest, read_note, specs_digest
 from weightloom.engine.recorded import recorded_checkpoint, recorded_config
 from weightloom.runtime.config import Config, parse

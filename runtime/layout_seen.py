@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
-from weightloom.engine.build import build_plan
 from weightloom.engine.checkpoint import Checkpoint
 from weightloom.engine.errors import CheckpointError
-from weightloom.engine.program import Program
-from weightloom.engine.ruleset import RuleSet
 from weightloom.engine.show import listed
 from weightloom.runtime.choice import DEFAULT_LAYOUT, Choice, Wish, find_choice, undecided
 from weightloom.runtime.layout_record import MLX
 from weightloom.runtime.opening import GGUF, Opened
 
+if TYPE_CHECKING:
+    from weightloom.engine.program import Program
+    from weightloom.engine.ruleset import RuleSet
+
 # What becomes of a name: the parameter that it alone leads to ("" where it leads to more, or is not alone), and how.
-Fate = tuple[str, Program | None]
+Fate: TypeAlias = "tuple[str, Program | None]"
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ def with_seen_layout(choice: Choice, checkpoint: Checkpoint, place: str) -> Choi
 
 
 def _read(layout: str, rules: RuleSet, checkpoint: Checkpoint, config: Mapping[str, object]) -> _Reading:
+    from weightloom.engine.build import build_plan  # most families have one layout: nothing is planned
+
     plan = build_plan(checkpoint, rules, config=config)
     fates: dict[str, Fate] = {kept.name: ("", None) for kept in plan.kept}
     fates |= {kept.name: (kept.name, None) for kept in plan.kept if kept.reason == "dropped"}

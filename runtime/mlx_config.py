@@ -27,7 +27,8 @@ def config_in(layout: str, choice: Choice, raw: bytes) -> bytes:
     """
     from weightloom.rules import registry
 
-    wanted = registry.config_fields(choice.identifier, layout) if choice.identifier in registry.identifiers() else {}
+    known = choice.identifier if choice.identifier in registry else None
+    wanted = registry.config_fields(known, layout) if known else {}
     if layout != MLX and not wanted:
         return raw
     before: dict[str, Any] = json.loads(raw)

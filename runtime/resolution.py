@@ -27,7 +27,7 @@ def resolved_rules(choice: Choice, layout: str) -> RuleSet:
 
 def _plugins_own(choice: Choice) -> RuleSet:
     """Give the rules of the architecture where no rule file knows it; where one does, they lead on from the file's."""
-    if choice.identifier is None or choice.identifier in registry.identifiers():
+    if choice.identifier is None or choice.identifier in registry:
         return RuleSet()
     from weightloom.plugins.manager import PluginManager
     from weightloom.runtime.extras import need_mlx
@@ -77,7 +77,7 @@ class LayoutLookup:
 
     def __call__(self, identifier: str) -> RuleSet | None:
         """Give the rules of an identifier, or None."""
-        if identifier not in registry.identifiers() or self._layout not in registry.layouts(identifier):
+        if identifier not in registry or self._layout not in registry.layouts(identifier):
             return registry(identifier)
         return load_rules(identifier, layout=self._layout)
 

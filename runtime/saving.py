@@ -71,9 +71,7 @@ def _over_new_files(plan: Plan, checkpoint: Checkpoint) -> Plan:
 
 
 def _check_layout(m: LoadedModel, layout: str) -> None:
-    known = {
-        name for kind in m.architecture.model_types if kind in registry.identifiers() for name in registry.layouts(kind)
-    }
+    known = {name for kind in m.architecture.model_types if kind in registry for name in registry.layouts(kind)}
     # A plugin may bring rules of its own alone: they are how its checkpoints are published.
     known = (known | {DEFAULT_LAYOUT}) - {GGUF}
     if layout not in known:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from weightloom.runtime.arguments import add_reading, count
 from weightloom.runtime.command import Command
-from weightloom.runtime.opening import GGUF
 from weightloom.runtime.outcome import AT_FAULT, FINE, Outcome
 from weightloom.runtime.text import aligned, plural, size
 
@@ -58,6 +57,8 @@ def _cells(row: Row) -> tuple[str, str, str, str, str]:
 
 
 def _verdict(plan: Plan, layout: str) -> Iterator[str]:
+    from weightloom.runtime.opening import GGUF
+
     back = "no, GGUF is read and not written" if layout == GGUF else "yes" if plan.invertible else "no"
     yield f"would load: {'yes' if plan.ok() else 'no'}"
     yield f"can be written back byte for byte: {back}"

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from weightloom.runtime.arguments import add_reading
 from weightloom.runtime.command import Command
-from weightloom.runtime.opening import GGUF
 from weightloom.runtime.outcome import AT_FAULT, FINE, Outcome
 from weightloom.runtime.text import plural, size
 
@@ -30,6 +29,7 @@ def run(args: argparse.Namespace) -> Outcome:
     """Verify; exit code 1 when anything differs."""
     from weightloom.engine.errors import UsageError
     from weightloom.runtime.extras import need_mlx
+    from weightloom.runtime.opening import GGUF
     from weightloom.runtime.progress import progress_bar
     from weightloom.runtime.reading import planned, wish_of
     from weightloom.runtime.space import need_space

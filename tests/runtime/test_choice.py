@@ -9,7 +9,6 @@ import pytest
 
 from tests.cases.fixtures import t0, write
 from tests.runtime.support import T0_CONFIG, Cli, checkpoint
-from weightloom.runtime.choice import find_identifier
 
 NEW_RULES = """schema: 1
 family: my_llama
@@ -54,11 +53,6 @@ def test_c22_a_misspelt_one_is_refused_with_the_nearest(cli: Cli, tmp_path: Path
     assert ran.code == 1 and "no rules for model_type 'lama'" in ran.err and "llama" in ran.err
     looked = cli("inspect", tmp_path / "t0")
     assert looked.code == 0 and "no rules for model_type 'lama'" in looked.out and "llama" in looked.out
-
-
-def test_two_near_names_are_no_answer() -> None:
-    assert find_identifier("A-b", ("a_b", "ab", "c")) is None
-    assert find_identifier("ab", ("a_b", "ab", "c")) == "ab"
 
 
 def test_nothing_says_what_it_is(cli: Cli, tmp_path: Path) -> None:
