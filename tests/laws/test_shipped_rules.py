@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.laws.shipped import CONFIG, SHIPPED
 from tests.laws.test_law_2_partition import check_partition
 from tests.strategies import ANY_NAMES, share
 from weightloom.engine import Checkpoint, Drop, NotInvertible, Rule, RuleSet, TensorSpec, WeightConverter, build_plan
 from weightloom.engine.renaming import Renaming
 from weightloom.engine.resolve import resolve, resolve_each
-from weightloom.rules import load_rules, registry
+from weightloom.rules import load_rules
 
-SHIPPED = [(family, layout) for family in registry.families() for layout in registry.layouts(family)]
 LETTERS = st.characters(codec="ascii", categories=["L", "Nd"], include_characters="._")
 
 
@@ -50,20 +50,24 @@ def test_the_laws_hold(family: str, layout: str) -> None:
                 assert op.inverse().inverse() == op
             except NotInvertible as error:
                 assert error.rule
-    check_names(rules.replace_all(when=None))
+    check_names(RuleSet([rule.bound(CONFIG) for rule in rules.replace_all(when=None)]))
 
 
 def check_names(rules: RuleSet) -> None:
     spec = TensorSpec("F32", (8, 8))
+    back = backwards(rules)
 
     @share(0.06)
     @given(names_for(rules), st.data())
     def law(names: list[str], data: st.DataObject) -> None:
-        assert resolve(names, rules)[1] == resolve_each(names, rules)[1]
-        plan = build_plan(Checkpoint.from_specs(dict.fromkeys(names, spec)), rules)
+        by_shape = resolve(names, rules)[1]
+        assert by_shape == resolve_each(names, rules)[1]
+        parameters = sorted({each.renamed for each in by_shape} | set(names))
+        assert resolve(parameters, back)[1] == resolve_each(parameters, back)[1]
+        plan = build_plan(Checkpoint.from_specs(dict.fromkeys(names, spec)), rules, config=CONFIG)
         check_partition(plan, set(names), None)
         shuffled = data.draw(st.permutations(names))
-        again = build_plan(Checkpoint.from_specs(dict.fromkeys(shuffled, spec)), rules)
+        again = build_plan(Checkpoint.from_specs(dict.fromkeys(shuffled, spec)), rules, config=CONFIG)
         assert (plan.groups, plan.copies, plan.kept, plan.report) == (
             again.groups, again.copies, again.kept, again.report,
         )  # fmt: skip
@@ -71,3 +75,15 @@ def check_names(rules: RuleSet) -> None:
             assert plan.inverse().inverse() == plan
 
     law()
+
+
+def backwards(rules: RuleSet) -> RuleSet:
+    """The inverses, last first: what leads from parameters to published names."""
+    return RuleSet([back for rule in reversed(rules) for back in inverses(rule)])
+
+
+def inverses(rule: Rule) -> list[Rule]:
+    try:
+        return [rule.inverse()]
+    except NotInvertible:
+        return []
