@@ -19,15 +19,16 @@ class Ops:
     """Ops by name. `Ops()` knows the engine's; an unknown name is looked for among entry points, once."""
 
     def __init__(self, makers: Mapping[str, Maker] | None = None) -> None:
-        self._makers: dict[str, Maker] = dict(_of_the_engine() if makers is None else makers)
+        self._makers: dict[str, Maker] = dict(makers or {})
+        self._of_engine = _names_of_the_engine() if makers is None else frozenset[str]()
 
     def names(self) -> tuple[str, ...]:
         """Give the names known so far, sorted; entry points that were never asked for are not among them."""
-        return tuple(sorted(self._makers))
+        return tuple(sorted({*self._makers, *self._of_engine}))
 
     def register(self, name: str, maker: Maker, overwrite: bool = False) -> None:
         """Add an op; raises RuleError when the name is taken."""
-        if name in self._makers and not overwrite:
+        if name in self.names() and not overwrite:
             raise RuleError(
                 f"an op named {name!r} is there already",
                 expected="a name of its own for each op",
@@ -58,7 +59,8 @@ class Ops:
 
     def _maker(self, name: str) -> Maker:
         if name not in self._makers:
-            self._makers[name] = self._from_entry_point(name)
+            known = name in self._of_engine
+            self._makers[name] = getattr(engine_ops, name) if known else self._from_entry_point(name)
         return self._makers[name]
 
     def _from_entry_point(self, name: str) -> Maker:
@@ -80,9 +82,9 @@ class Ops:
         return _loaded(found[0])
 
 
-def _of_the_engine() -> dict[str, Maker]:
-    classes = (getattr(engine_ops, name) for name in engine_ops.__all__ if name != ConversionOp.__name__)
-    return {op.__name__: op for op in classes}
+def _names_of_the_engine() -> frozenset[str]:
+    """Give names alone: an op is imported when a rule has it."""
+    return frozenset(engine_ops.__all__) - {ConversionOp.__name__}
 
 
 def _origins(points: Iterable[EntryPoint]) -> str:
