@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from weightloom.engine.errors import UsageError
@@ -89,26 +89,45 @@ def generate_ids(
 ) -> Iterator[int]:
     """Give the ids that follow, up to and without the model's end of text; works without a tokenizer."""
     stops = m.tokenizer.stop_ids if m.tokenizer is not None else frozenset()
-    for token in islice(_tokens(m, ids, temperature, seed), max_tokens):
+    for token in _tokens(m, ids, max_tokens, temperature, seed):
         found = cast(int, token.item())
         if found in stops:
             return
         yield found
 
 
-def _tokens(m: LoadedModel, ids: Sequence[int], temperature: float, seed: int | None) -> Iterator[mx.array]:
-    """Give token after token, each () int, without end; the next is under way while one is looked at."""
+def _tokens(m: LoadedModel, ids: Sequence[int], count: int, temperature: float, seed: int | None) -> Iterator[mx.array]:
+    """Give token after token, each () int; the next is under way while one is looked at."""
     import mlx.core as mx
 
-    key = None if seed is None else mx.random.key(seed)
+    if not count:
+        return
+    keys = _keys(seed)
     cache: Any = cast(Any, m.model).make_cache()
-    logits = _prefill(m, ids, cache)
+    following = agreed(_sample(_prefill(m, ids, cache), temperature, next(keys)), m.share)
+    try:
+        for left in reversed(range(count)):
+            token = following
+            if left:
+                following = agreed(_sample(_next(m, token.reshape(1, 1), cache), temperature, next(keys)), m.share)
+                # A step is waited for as a whole, so one token's must not hold work for the next.
+                cast(Any, mx.async_eval)(following)
+            yield token
+    finally:
+        # No exchange with other ranks may be under way when the process ends.
+        mx.eval(following)
+
+
+def _keys(seed: int | None) -> Iterator[mx.array | None]:
+    """Give a key a token; None, for MLX's own state, without a seed."""
+    import mlx.core as mx
+
+    if seed is None:
+        yield from repeat(None)
+    key = mx.random.key(seed or 0)
     while True:
-        key, now = (None, None) if key is None else mx.random.split(key)
-        token = agreed(_sample(logits, temperature, now), m.share)
-        logits = _next(m, token.reshape(1, 1), cache)
-        cast(Any, mx.async_eval)(token, logits)
-        yield token
+        key, now = mx.random.split(key)
+        yield now
 
 
 def _prefill(m: LoadedModel, ids: Sequence[int], cache: Any) -> mx.array:

@@ -7,11 +7,15 @@ from collections.abc import Callable, Mapping
 import mlx.core as mx
 import mlx.nn as nn
 
-from weightloom.plugins.layers.activations import Activation
+from weightloom.plugins.layers.activations import Activation, gated
 from weightloom.plugins.layers.packing import Quantization
 
 Router = Callable[[mx.array, int], tuple[mx.array, mx.array]]
 """Scores (..., E) and k -> the chosen experts (..., k), int, and their weights (..., k), float32."""
+
+
+# Fewer rows than this are multiplied faster as they come.
+_WORTH_SORTING = 64
 
 
 def softmax_over_chosen(scores: mx.array, k: int) -> tuple[mx.array, mx.array]:
@@ -38,6 +42,7 @@ class Experts(nn.Module):
         super().__init__()
         self._sizes = (count, hidden_size, intermediate_size)
         self._act = act
+        self._product = gated(act)
         self.gate_up_proj = mx.zeros((count, 2 * intermediate_size, hidden_size))
         self.down_proj = mx.zeros((count, hidden_size, intermediate_size))
 
@@ -53,17 +58,23 @@ class Experts(nn.Module):
 
     def __call__(self, x: mx.array, chosen: mx.array) -> mx.array:
         """Tokens (N, H) and their experts (N, k) -> what each expert makes of them, (N, k, H)."""
+        rows = chosen.flatten()
+        if rows.size < _WORTH_SORTING:
+            tokens = mx.repeat(x, chosen.shape[1], axis=0)[:, None, :]
+            return self._made(tokens, rows, ordered=False).reshape(*chosen.shape, -1)
         # Sorted by expert, each matrix is read once.
-        order = mx.argsort(chosen.flatten())
-        rows = chosen.flatten()[order]
-        tokens = x[order // chosen.shape[1]][:, None, :]
-        gate, up = mx.split(self.times("gate_up_proj", tokens, rows), 2, axis=-1)
-        made = self.times("down_proj", self._act(gate) * up, rows)[:, 0]
+        order = mx.argsort(rows)
+        made = self._made(x[order // chosen.shape[1]][:, None, :], rows[order], ordered=True)
         return made[mx.argsort(order)].reshape(*chosen.shape, -1)
 
-    def times(self, name: str, tokens: mx.array, rows: mx.array) -> mx.array:
-        """Tokens (M, 1, in) times a matrix of the stack `name`: the one that each token has in `rows` (M,), sorted."""
-        return mx.gather_mm(tokens, self[name].swapaxes(-1, -2), rhs_indices=rows, sorted_indices=True)
+    def _made(self, tokens: mx.array, rows: mx.array, ordered: bool) -> mx.array:
+        """Tokens (M, 1, H) and the expert of each, (M,), sorted if `ordered` -> (M, H)."""
+        gate, up = mx.split(self.times("gate_up_proj", tokens, rows, ordered), 2, axis=-1)
+        return self.times("down_proj", self._product(gate, up), rows, ordered)[:, 0]
+
+    def times(self, name: str, tokens: mx.array, rows: mx.array, ordered: bool) -> mx.array:
+        """Tokens (M, 1, in) times a matrix of the stack `name`: the one that each token has in `rows` (M,)."""
+        return mx.gather_mm(tokens, self[name].swapaxes(-1, -2), rhs_indices=rows, sorted_indices=ordered)
 
     def packed(self, name: str, how: Quantization) -> QuantizedExperts:
         """Give the same layer with the stack `name` packed."""
@@ -82,10 +93,10 @@ class QuantizedExperts(Experts):
             if biases:
                 self[f"{name}_biases"] = biases[0]
 
-    def times(self, name: str, tokens: mx.array, rows: mx.array) -> mx.array:
+    def times(self, name: str, tokens: mx.array, rows: mx.array, ordered: bool) -> mx.array:
         """As for plain stacks, unpacking on the way."""
         if name not in self._how:
-            return super().times(name, tokens, rows)
+            return super().times(name, tokens, rows, ordered)
         how = self._how[name]
         return mx.gather_qmm(
             tokens,
@@ -96,7 +107,7 @@ class QuantizedExperts(Experts):
             group_size=how.group_size,
             bits=how.bits,
             mode=how.mode,
-            sorted_indices=True,
+            sorted_indices=ordered,
         )
 
     def packed(self, name: str, how: Quantization) -> QuantizedExperts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mlx.core as mx
 import mlx.nn as nn
 
-from weightloom.plugins.layers.activations import Activation
+from weightloom.plugins.layers.activations import Activation, gated
 
 
 class GatedMlp(nn.Module):
@@ -13,12 +13,11 @@ class GatedMlp(nn.Module):
 
     def __init__(self, hidden_size: int, intermediate_size: int, act: Activation, bias: bool = False) -> None:
         super().__init__()
-        self._act = act
+        self._product = gated(act)
         self.gate_proj = nn.Linear(hidden_size, intermediate_size, bias=bias)
         self.up_proj = nn.Linear(hidden_size, intermediate_size, bias=bias)
         self.down_proj = nn.Linear(intermediate_size, hidden_size, bias=bias)
 
     def __call__(self, x: mx.array) -> mx.array:
         """(B, L, hidden_size) -> the same shape."""
-        gate: mx.array = self._act(self.gate_proj(x))
-        return self.down_proj(gate * self.up_proj(x))
+        return self.down_proj(self._product(self.gate_proj(x), self.up_proj(x)))

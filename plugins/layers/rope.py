@@ -21,8 +21,10 @@ class Rope:
 
     def __call__(self, heads: mx.array, offset: int) -> mx.array:
         """Turn heads (B, H, L, head_dim), the first at position `offset`; the dtype stays."""
+        # A GPU's kernel computes in float32 whatever comes; the CPU computes in the dtype that comes.
+        on_gpu = mx.default_device() == mx.Device(mx.gpu)
         turned = mx.fast.rope(
-            heads.astype(mx.float32),
+            heads if on_gpu and self._factors is None else heads.astype(mx.float32),
             self._config.rotation.dims,
             traditional=False,
             base=None,
