@@ -10,6 +10,7 @@ from tests.oracle.all_keys.check import check
 from tests.oracle.all_keys.expected import expected
 from tests.oracle.all_keys.jobs import FAMILIES, Job, jobs, mapping, registered
 from tests.oracle.all_keys.precision import PREPARED
+from tests.oracle.all_keys.towers import has_timm
 from tests.oracle.all_keys.workers import run
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
@@ -41,5 +42,5 @@ def test_all_keys_are_among_the_jobs() -> None:
 
 def test_all_that_can_be_built_are_to_come_out_right() -> None:
     wanted = [expected(job) for job in jobs()]
-    assert sum("ok" in kinds for kinds in wanted) >= 302
+    assert sum("ok" in kinds for kinds in wanted) == (302 if has_timm() else 300)
     assert sum("differs" in kinds for kinds in wanted) == 0

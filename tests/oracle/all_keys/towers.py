@@ -1,4 +1,7 @@
-"""Towers from timm, which imports torchvision: also where its compiled part does not fit the torch at hand."""
+"""Towers from timm, which imports torchvision: also where its compiled part does not fit the torch at hand.
+
+Both are in the extra `towers`; without them these models are not built.
+"""
 
 from __future__ import annotations
 
