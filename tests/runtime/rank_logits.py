@@ -11,17 +11,17 @@ from weightloom.runtime.generation import generate_ids
 from weightloom.runtime.ranks import need_group
 
 
-def main(path: str, how: str) -> None:
+def main(path: str, how: str, temperature: float, dtype: str | None) -> None:
     """Print logits of twelve tokens, eight generated ids, and what this rank holds."""
     group = need_group()
     sharding = how if how in ("tensor", "pipeline") else Sharding(group.rank(), group.size(), json.loads(how))
-    m = load(path, sharding=sharding)  # type: ignore[arg-type]
+    m = load(path, dtype, sharding=sharding)  # type: ignore[arg-type]
     assert m.share is not None
     ids = list(range(5, 17))
     logits: list[object] = m.model(mx.array([ids, ids[::-1]])).astype(mx.float32).tolist()  # type: ignore[assignment]
-    made = list(generate_ids(m, ids, 8, temperature=float(sys.argv[3]) if len(sys.argv) > 3 else 0.0))
+    made = list(generate_ids(m, ids, 8, temperature))
     print(json.dumps({"logits": logits, "ids": made, "held": m.share.held, "whole": m.share.whole, "notes": m.notes}))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    main(sys.argv[1], sys.argv[2], float(sys.argv[3]), sys.argv[4] or None)

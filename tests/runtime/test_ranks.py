@@ -17,6 +17,7 @@ import pytest
 from tests.runtime.models import config_of, runnable, write_model
 from tests.runtime.ranks import free_ports, run_ranks
 from tests.runtime.support import Cli
+from tests.runtime.test_widening import packed_llama
 from weightloom.engine.errors import UsageError
 from weightloom.runtime import load
 from weightloom.runtime.generation import generate_ids
@@ -27,8 +28,10 @@ TIED = config_of("llama", tie_word_embeddings=True)
 BIASED = config_of("llama", attention_bias=True, mlp_bias=True, num_hidden_layers=2)
 
 
-def parts(path: Path, how: str, *more: str, size: int = 2) -> list[dict[str, Any]]:
-    ended = run_ranks(path, [SCRIPT, str(path), how, *more], size)
+def parts(
+    path: Path, how: str, size: int = 2, temperature: float = 0.0, dtype: str | None = None
+) -> list[dict[str, Any]]:
+    ended = run_ranks(path, [SCRIPT, str(path), how, str(temperature), dtype or ""], size)
     assert [each.code for each in ended] == [0] * size, "\n".join(each.err for each in ended)
     return [json.loads(each.out) for each in ended]
 
@@ -59,6 +62,30 @@ def test_ranks_give_what_one_process_gives(
         assert part["held"] < part["whole"]
 
 
+@pytest.mark.parametrize("how", ["tensor", "pipeline"])
+def test_a_cast_is_cut_too(tmp_path: Path, how: str) -> None:
+    path = write_model(tmp_path / "model", "qwen3_moe")
+    m, ids = load(path, "float32"), list(range(5, 17))
+    narrow = tmp_path / "narrow"
+    load(path, "bfloat16").save(narrow, layout="hf")
+    wanted = np.array(load(narrow, "float32").model(mx.array([ids, ids[::-1]])))
+    assert np.abs(np.array(m.model(mx.array([ids, ids[::-1]]))) - wanted).max() > 1e-3
+    for part in parts(narrow, how, dtype="float32"):
+        np.testing.assert_allclose(np.array(part["logits"]), wanted, atol=2e-4)
+        assert part["held"] < part["whole"]
+
+
+@pytest.mark.parametrize("how", ["tensor", "pipeline"])
+def test_packed_weights_are_cut_between_groups(tmp_path: Path, how: str) -> None:
+    sizes = {"hidden_size": 128, "intermediate_size": 64, "num_hidden_layers": 2}
+    path = packed_llama(tmp_path / "model", **sizes)
+    m, ids = load(path), list(range(5, 17))
+    wanted = np.array(m.model(mx.array([ids, ids[::-1]])).astype(mx.float32))
+    for part in parts(path, how):
+        np.testing.assert_allclose(np.array(part["logits"]), wanted, atol=5e-3)
+        assert part["held"] < part["whole"]
+
+
 def test_a_vocabulary_that_does_not_divide_is_whole_and_said_so(tmp_path: Path) -> None:
     path = write_model(tmp_path / "model", "llama", config_of("llama", vocab_size=261))
     m, ids = load(path), list(range(5, 17))
@@ -69,7 +96,7 @@ def test_a_vocabulary_that_does_not_divide_is_whole_and_said_so(tmp_path: Path) 
 
 def test_ranks_that_sample_agree_without_a_seed(tmp_path: Path) -> None:
     path = write_model(tmp_path / "model", "llama")
-    first, second = parts(path, "tensor", "5.0")
+    first, second = parts(path, "tensor", temperature=5.0)
     assert first["ids"] == second["ids"]
 
 

@@ -18,15 +18,15 @@ from weightloom.runtime.widening import widened
 QUANTIZED = {"quantization": {"group_size": 32, "bits": 4}}
 
 
-def packed_llama(folder: Path, dtype: mx.Dtype = mx.float16) -> Path:
+def packed_llama(folder: Path, dtype: mx.Dtype = mx.float16, **sizes: int) -> Path:
     """A tiny Llama whose projections are packed, with half-precision scales, as mlx-lm writes it."""
-    config = config_of("llama", **QUANTIZED)
+    config = config_of("llama", **QUANTIZED, **sizes)
     write_model(folder, "llama", config)
     stored: dict[str, mx.array] = mx.load(str(folder / "model.safetensors"))  # type: ignore[assignment]
     arrays: dict[str, mx.array] = {}
     for name, array in stored.items():
         path = name.removesuffix(".weight")
-        if array.ndim == 2 and array.shape[1] == 32:
+        if array.ndim == 2 and array.shape[1] % 32 == 0:
             packed = mx.quantize(array.astype(dtype), group_size=32, bits=4)
             arrays |= {
                 f"{path}.{part}": each for part, each in zip(("weight", "scales", "biases"), packed, strict=True)
