@@ -34,7 +34,12 @@ def deepseek_v3(layers: int = 61, experts: int = 256) -> Published:
         tensors += _latent_attention(prefix)
         tensors += _fp8_mlp(f"{prefix}mlp.", 18432) if layer < 3 else _fp8_experts(f"{prefix}mlp.", experts)
     tensors += _second_token(f"model.layers.{layers}.")
-    config = {"num_hidden_layers": layers, "num_nextn_predict_layers": 1, "tie_word_embeddings": False}
+    config = {
+        "num_hidden_layers": layers,
+        "num_nextn_predict_layers": 1,
+        "tie_word_embeddings": False,
+        "quantization_config": {"quant_method": "fp8", "weight_block_size": [_BLOCK, _BLOCK]},
+    }
     return Published("deepseek_v3", dict(tensors), config)
 
 

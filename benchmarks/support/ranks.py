@@ -1,6 +1,6 @@
 """One process of a run that is cut among ranks: loads, generates, and writes what it saw to a file of its own.
 
-    python -m benchmarks.support.ranks weightloom|mlx-lm MODEL RESULTS [--prefill N] [--decode N]
+    python -m benchmarks.support.ranks weightloom|mlx-lm MODEL RESULTS [--prefill N] [--decode N] [--dtype NAME]
 
 The prompt is token ids, so no tokenizer is needed. Each figure is that of a second run, the first one warms up.
 """
@@ -27,13 +27,14 @@ def main() -> None:
     parser.add_argument("results", type=Path)
     parser.add_argument("--prefill", type=int, default=2048)
     parser.add_argument("--decode", type=int, default=64)
+    parser.add_argument("--dtype", help="cast the parameters (weightloom)")
     args = parser.parse_args()
     from weightloom.runtime.ranks import find_group
 
     group = find_group()
     vocab = int(json.loads((args.model / "config.json").read_text())["vocab_size"])
     read, start = bytes_read(), time.perf_counter()
-    steps = (_weightloom if args.loader == "weightloom" else _mlx_lm)(args.model, group)
+    steps = _mlx_lm(args.model, group) if args.loader == "mlx-lm" else _weightloom(args.model, group, args.dtype)
     loaded = time.perf_counter() - start
     figures = {"load_s": loaded, "read": bytes_read() - read, **measure(steps, vocab, args.prefill, args.decode)}
     rank = 0 if group is None else group.rank()
@@ -68,11 +69,11 @@ def bytes_read() -> int:
     return ranks.bytes_read() or 0
 
 
-def _weightloom(model: Path, group: mx.distributed.Group | None) -> Steps:
+def _weightloom(model: Path, group: mx.distributed.Group | None, dtype: str | None) -> Steps:
     from weightloom.runtime import load
     from weightloom.runtime.generation import generate_ids
 
-    m = load(model, sharding=None if group is None else "tensor")
+    m = load(model, dtype, sharding=None if group is None else "tensor")
     return lambda prompt, count: generate_ids(m, prompt, count)
 
 
