@@ -25,6 +25,7 @@ _LLAMA3 = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 32,
 }
+_HALF = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}
 _UNTIED = {"tie_word_embeddings": False}
 # Every fourth layer of llama4 has no rotation and sees all.
 _FOUR_LAYERS = {
@@ -40,12 +41,24 @@ _KIMI_LAYERS = {
     "layer_types": ["linear_attention", "full_attention", "linear_attention"],
     "mlp_layer_types": ["dense", "sparse", "sparse"],
 }
-_KIMI_LISTS = {
-    "full_attn_layers": [2],
-    "kda_layers": [1, 3],
-    "num_heads": 4,
-    "head_dim": 8,
-    "short_conv_kernel_size": 4,
+_KIMI_READS = {
+    "rope_theta": 10000.0,
+    "first_k_dense_replace": 1,
+    "mla_use_nope": True,
+    "linear_attn_config": {
+        "full_attn_layers": [2],
+        "kda_layers": [1, 3],
+        "num_heads": 4,
+        "head_dim": 8,
+        "short_conv_kernel_size": 4,
+    },
+}
+_MIMO_READS = {
+    "n_shared_experts": None,
+    "swa_num_attention_heads": 4,
+    "swa_num_key_value_heads": 4,
+    "swa_head_dim": 8,
+    "swa_v_head_dim": 8,
 }
 _TOWERS = (r"^model\.(vision_tower|mm_projector|multi_modal_projector|visual)\.",)
 
@@ -60,21 +73,26 @@ EXPERTS = (
     Family("deepseek_v3", _LATENT),
     Family("deepseek_v32", _LATENT | {"index_n_heads": 16}),
     Family("kimi_k25", {"text_config": _LATENT | _UNTIED} | _UNTIED, destroyed=_TOWERS),
-    Family("kimi_linear", _LATENT | _KIMI_LAYERS, reads={"rope_theta": 10000.0, "linear_attn_config": _KIMI_LISTS}),
+    Family("kimi_linear", _LATENT | _KIMI_LAYERS, reads=_KIMI_READS),
     Family("glm4_moe", reads={"rope_scaling": None}),
     Family("glm4_moe_lite", _LATENT),
     Family("glm_moe_dsa", _LATENT | {"index_n_heads": 16}),
     Family("ernie4_5_moe", destroyed=(r"\.e_score_correction_bias$",), agrees=None, why="score corrections dropped"),
     Family("exaone_moe"),
     Family("minimax_m2"),
-    Family("minimax_m3_vl", {"text_config": {"rotary_dim": 4}}, destroyed=_TOWERS),
+    Family("minimax_m3_vl", {"text_config": {"rotary_dim": 4, "rope_parameters": _HALF}}, destroyed=_TOWERS),
     Family("dots1"),
     Family("afmoe"),
     Family("bailing_hybrid", _LATENT, reads={"architectures": ["BailingMoeV3ForCausalLM"]}),
     Family("lfm2_moe"),
     Family("longcat_flash", _LATENT | {"zero_expert_num": 0}),
     Family("laguna"),
-    Family("mimo_v2_flash", reads={"n_shared_experts": None, "swa_num_key_value_heads": 4}),
+    Family("mimo_v2_flash", reads=_MIMO_READS),
     Family("solar_open"),
-    Family("llama4", {"text_config": _FOUR_LAYERS}, destroyed=(r"^vision_model\.", r"^multi_modal_projector\.")),
+    Family(
+        "llama4",
+        {"text_config": _FOUR_LAYERS},
+        destroyed=(r"^vision_model\.", r"^multi_modal_projector\."),
+        part="language_model",
+    ),
 )

@@ -13,10 +13,13 @@ class Family:
 
     `changes` go on top of the tiny config, `class_name` and `config` name another class than the key's own. `reads`
     are fields that published configs have and the reference implementation no longer writes: they go into the config
-    before anything else. `destroyed` are patterns of parameters that mlx-lm itself throws away. `agrees` is how near
-    mlx-lm's logits come to the reference implementation's; None where mlx-lm computes something else, `why` says what.
-    `named` are (pattern, replacement) on names where files are published under others than are written today. mlx-lm
-    itself `reads_published` files unless it wants another form than any that is published as such.
+    before anything else. `part` is the path of the module whose logits are compared, where the whole needs images.
+    `destroyed` are patterns of parameters that mlx-lm itself throws away. `agrees` is how near mlx-lm's logits come to
+    the reference implementation's; None where mlx-lm computes something else, `why` says what. `named` are (pattern,
+    replacement) on names where files are published under others than are written today. mlx-lm itself
+    `reads_published` files unless it wants another form than any that is published as such. `unused` is a package that
+    its module imports and never uses, `length` that of the prompt. A `variant` is another model of the same key. `dtype`
+    is that of its files.
     """
 
     key: str
@@ -25,9 +28,14 @@ class Family:
     config: tuple[str, str] | None = None
     reads: Mapping[str, Any] = field(default_factory=dict)
     destroyed: tuple[str, ...] = ()
+    part: str = ""
     agrees: float | None = 1e-3
     why: str = ""
     named: tuple[tuple[str, str], ...] = ()
     reads_published: bool = True
+    unused: str = ""
+    length: int = 12
+    variant: str = ""
+    dtype: str = "float32"
 
     __hash__ = None  # type: ignore[assignment]  # it holds mappings

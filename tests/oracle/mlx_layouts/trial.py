@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tests.golden.make import file_bytes
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
     import mlx.core as mx
     import torch
 
-LENGTH = 12
-
 
 @dataclass(frozen=True)
 class Trial:
@@ -39,6 +39,8 @@ class Trial:
     @cached_property
     def built(self) -> Built:
         """The reference implementation's model, with random values."""
+        import torch
+
         family = self.family
         chosen = pick(family.key)
         name = family.class_name or (chosen.class_name if chosen else "")
@@ -48,6 +50,7 @@ class Trial:
         known = next((CHANGES[n] for n in (name, family.key, config_type.model_type) if n in CHANGES), {})
         model = model_class(tiny_config(config_type, {**known, **family.changes})).eval()
         _fill(model)
+        model.to(getattr(torch, family.dtype))
         return Built(model, model_class, config_type)
 
     @cached_property
@@ -104,12 +107,14 @@ class Trial:
     @cached_property
     def tokens(self) -> list[int]:
         """A prompt."""
-        return [(7 * number) % 97 + 3 for number in range(LENGTH)]
+        return [(7 * number) % 97 + 3 for number in range(self.family.length)]
 
     def loaded(self, place: Path) -> Any:
         """Load a directory with mlx-lm, strictly."""
         from mlx_lm.utils import load_model
 
+        if self.family.unused:
+            sys.modules.setdefault(self.family.unused, ModuleType(self.family.unused))
         model, _ = load_model(place, strict=True)
         return model
 
@@ -135,7 +140,8 @@ class Trial:
 
         model, _ = self.reference(self.published)
         with torch.no_grad():
-            return model.eval()(torch.tensor([self.tokens]), use_cache=False).logits.float()  # type: ignore[no-any-return]
+            part = model.eval().get_submodule(self.family.part)
+            return part(torch.tensor([self.tokens]), use_cache=False).logits.float()  # type: ignore[no-any-return]
 
 
 def _rename(place: Path, pairs: Sequence[tuple[str, str]]) -> None:
