@@ -48,6 +48,11 @@ class Computed:
             (spec,) = step.infer((spec,))
         return {self.wanted.name: spec}
 
+    @property
+    def whole(self) -> Mapping[str, TensorSpec]:
+        """The same: nothing else is computed."""
+        return self.made
+
     def finish(self, arrays: tuple[mx.array, ...]) -> dict[str, mx.array]:
         """Compute the target."""
         return {self.wanted.name: run_steps(self.steps, arrays[0])}
@@ -63,6 +68,11 @@ class ComputedWhole:
     group: Group
     inputs: tuple[Wanted, ...]
     parts: Mapping[str, tuple[int, Slice | None]]
+
+    @property
+    def whole(self) -> Mapping[str, TensorSpec]:
+        """The targets' names and the specs that are computed."""
+        return {name: self.group.program.out_specs[at] for name, (at, _) in self.parts.items()}
 
     @property
     def made(self) -> Mapping[str, TensorSpec]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from weightloom.engine.errors import UsageError
 from weightloom.engine.part import part_of
+from weightloom.engine.read_bytes import reading_notes
 from weightloom.engine.sharding import Sharding
 from weightloom.plugins.binding import parameters
 from weightloom.plugins.parallel import Staged, cut_module, sharding_of
@@ -106,7 +107,7 @@ def take_part(found: Prepared, how: Sharding | Way) -> Part:
     else:
         notes = []
     cut_module(found.module, how, group)
-    return Part(group, found.plan, how, tuple(notes))
+    return Part(group, found.plan, how, (*notes, *reading_notes(found.plan, how)))
 
 
 def _stage(found: Prepared, group: mx.distributed.Group) -> Part:
