@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,11 +45,15 @@ class Binder:
 
     def _bind(self, found: Bundle, wanted: Wanted) -> tuple[Program, tuple[Part, ...]]:
         # A bundle may have a thousand tensors: their specs are told apart by identity, not by value.
-        alike = tuple((index, *map(id, map(self.specs.__getitem__, names))) for index, names in found.slots)
-        key = (found.claim.converter, alike, wanted)
+        key = (found.claim.converter, tuple((index, *self._kinds(names)) for index, names in found.slots), wanted)
         if key not in self._bound:
             self._bound[key] = bind(found.parts(self.specs), found.rule, wanted, self.config)
         return self._bound[key]
+
+    def _kinds(self, names: Sequence[str]) -> tuple[int, ...]:
+        """Tell the specs of tensors: how many there are of one, or each."""
+        kinds = tuple(map(id, map(self.specs.__getitem__, names)))
+        return (len(kinds), kinds[0]) if len(set(kinds)) == 1 else (0, *kinds)
 
     def _target_names(self, found: Bundle, counts: list[int]) -> tuple[str, ...]:
         rule = found.rule

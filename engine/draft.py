@@ -57,12 +57,11 @@ class Draft:
         self._place_claimed([one for one in alike if one.resolved.claims], [one for one in each if one.claims])
         self._place_second_ends()
 
-    def _drops(self, resolved: Resolved, names: Iterable[str]) -> bool:
+    def _drops(self, resolved: Resolved, names: Sequence[str]) -> bool:
         """Drop names, if all are dropped whatever the parameters are."""
         if resolved.drop is None or not self.fit.open:
             return False
-        for name in names:
-            self._drop(name, resolved.drop)
+        self._drop(resolved.drop, names)
         return True
 
     def _place_claimed(self, alike: Sequence[Alike], each: Sequence[Resolved]) -> None:
@@ -125,7 +124,7 @@ class Draft:
         elif self.fit.is_parameter(each.name):
             target, passed_by = each.name, rules + claims
         elif each.drop is not None:
-            self._drop(each.name, each.drop)
+            self._drop(each.drop, (each.name,))
             return
         else:
             self.unexpected[each.name] = each.renamed
@@ -143,10 +142,11 @@ class Draft:
     def _passing(self, name: str, target: str) -> Group:
         return Group(None, (name,), (target,), unchanged(self.specs[name]))
 
-    def _drop(self, name: str, number: int) -> None:
+    def _drop(self, number: int, names: Sequence[str]) -> None:
         rule = self.resolver.rules[number]
-        self.dropped.append(Dropped(name, rule.title(), rule.why))
-        self.kept.append(Kept(name, "dropped"))
+        title = rule.title()
+        self.dropped += [Dropped(name, title, rule.why) for name in names]
+        self.kept += [Kept(name, "dropped") for name in names]
 
     def _place_bundle(self, found: Bundle) -> bool:
         """Bind a converter's group; False when none of its targets is a parameter."""
@@ -176,7 +176,7 @@ class Draft:
         for first, second in found.clashes:
             self.ambiguous.append(Ambiguous(shown[0], (first, second), "two names for one place"))
         for name in found.unnumbered:
-            why = f"the star of {found.rule.source_patterns[found.claim.source]!r} is not a number"
+            why = "the star that counts is not a number"
             self.ambiguous.append(Ambiguous(name, (found.rule.title(),), why))
         broken = bool(lacking or found.clashes or found.unnumbered)
         if broken:

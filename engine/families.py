@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
+from itertools import groupby, islice, repeat
 
 from weightloom.engine.converter import WeightConverter
 from weightloom.engine.groups import MOST_DIGITS, Bundle, bundle
 from weightloom.engine.resolve import Alike, Claim, ClaimForm, Resolved
 from weightloom.engine.rule import Rule
-from weightloom.engine.shapes import Shape, rows
+from weightloom.engine.shapes import Layout, rows
 
 Key = tuple[str, ...]
 Slots = dict[int, dict[int | None, str]]
@@ -43,16 +43,19 @@ def _grouped(members: Iterable[Alike]) -> dict[Key, Slots] | None:
     found: dict[Key, Slots] = defaultdict(dict)
     for one in members:
         form = one.claims[0]
-        numbers = _numbers(form, one.shape)
-        if numbers is None:
-            return None
-        for key, slots in _by_key(rows(form.texts, one.shape), numbers, one.shape).items():
-            found[key].setdefault(form.claim.source, {}).update(slots)
+        for layout in one.shape.layouts:
+            numbers = _numbers(form, layout)
+            if numbers is None:
+                return None
+            named = zip(numbers, layout.names, strict=False)
+            # Names of one group mostly stand together.
+            for key, run in groupby(rows(form.texts, layout)):
+                found[key].setdefault(form.claim.source, {}).update(islice(named, len(list(run))))
     count = sum(len(one.shape.names) for one in members)
     return found if count == sum(len(names) for slots in found.values() for names in slots.values()) else None
 
 
-def _numbers(form: ClaimForm, shape: Shape) -> Iterable[int | None] | None:
+def _numbers(form: ClaimForm, layout: Layout) -> Iterable[int | None] | None:
     """Give the number of each name in its source's list; None if they are not plainly numbers."""
     if form.number is None:
         return repeat(None)
@@ -62,14 +65,7 @@ def _numbers(form: ClaimForm, shape: Shape) -> Iterable[int | None] | None:
     # Digits that are no stand-in may be of any script, and as long as they like.
     if isinstance(hole, str):
         return repeat(int(hole)) if hole.isascii() and len(hole) <= MOST_DIGITS else None
-    return map(int, shape.columns[hole])
-
-
-def _by_key(keys: Iterable[Key], numbers: Iterable[int | None], shape: Shape) -> dict[Key, dict[int | None, str]]:
-    found: dict[Key, dict[int | None, str]] = defaultdict(dict)
-    for key, number, name in zip(keys, numbers, shape.names, strict=False):
-        found[key][number] = name
-    return found
+    return map(int, layout.column(hole))
 
 
 def _bundled(one: Alike, groups: dict[Key, Slots], rules: Sequence[Rule]) -> Iterator[Bundle]:

@@ -77,9 +77,7 @@ class Bundle:
     @cached_property
     def slots(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
         """For each source pattern that has names, its index and its names in order."""
-        return tuple(
-            (index, tuple(map(names.__getitem__, _in_order(names)))) for index, names in sorted(self.names.items())
-        )
+        return tuple((index, _in_order(names)) for index, names in sorted(self.names.items()))
 
     @property
     def all_names(self) -> tuple[str, ...]:
@@ -100,19 +98,22 @@ class Bundle:
         `wanted` is how many tensors of each pattern the targets need; by default as many as the highest number says.
         """
         rule = self.rule
-        listed = [i for i in range(len(rule.sources)) if rule.collects(i)]
-        highest = max((max(_numbers(self.names.get(i, {})), default=-1) for i in listed), default=-1)
+        wanted = wanted or (self._highest + 1,) * len(rule.sources)
         lacking: dict[int, tuple[int, ...]] = {}
         for index in range(len(rule.sources)):
             names = self.names.get(index, {})
             if not names:
                 if not rule.may_lack(index):
                     lacking[index] = ()
-            elif rule.collects(index):
-                count = highest + 1 if wanted is None else wanted[index]
-                if not names.keys() >= set(range(min(count, len(names) + 1))):
-                    lacking[index] = tuple(islice((n for n in range(count) if n not in names), _MOST_GAPS))
+            elif rule.collects(index) and not _are_first(names, wanted[index]):
+                lacking[index] = tuple(islice((n for n in range(wanted[index]) if n not in names), _MOST_GAPS))
         return lacking
+
+    @property
+    def _highest(self) -> int:
+        """The highest number of any name; -1 without one."""
+        names = chain.from_iterable(names for index, names in self.names.items() if self.rule.collects(index))
+        return max((number for number in names if number is not None), default=-1)
 
     def parts(self, tensors: Mapping[str, TensorSpec]) -> tuple[Part, ...]:
         """Give the parts that the ops start from."""
@@ -216,10 +217,14 @@ def unchanged(spec: TensorSpec) -> Program:
     return Program((spec,), ())
 
 
-def _numbers(names: Mapping[int | None, str]) -> list[int]:
-    return [number for number in names if number is not None]
+def _are_first(names: Mapping[int | None, str], count: int) -> bool:
+    """Say whether there is a name for each number below `count`."""
+    return len(names) >= count and (list(names) == list(range(count)) or all(n in names for n in range(count)))
 
 
-def _in_order(names: Mapping[int | None, str]) -> Sequence[int | None]:
-    # A source either collects all its names by number or has one.
-    return (None,) if None in names else sorted(_numbers(names))
+def _in_order(names: Mapping[int | None, str]) -> tuple[str, ...]:
+    """Give names by number; a source either collects all its names or has one, without a number."""
+    if list(names) == list(range(len(names))):
+        return tuple(names.values())
+    order = sorted(names, key=lambda number: -1 if number is None else number)
+    return tuple(map(names.__getitem__, order))

@@ -54,7 +54,7 @@ class Reshape:
 
     def widen(self, before: int, after: int) -> Reshape:
         """Give the same move among more slots: `before` on the left, `after` on the right."""
-        return replace(self, at=self.at + before)
+        return Reshape(self.at + before, self.old, self.new)
 
 
 @dataclass(frozen=True, slots=True)

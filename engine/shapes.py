@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, repeat
-from operator import itemgetter
+from itertools import chain, compress, repeat
+from operator import itemgetter, not_
 
 _NUMBER = re.compile(r"(\d+)")
 _ZEROS = re.compile("0+")
@@ -31,28 +31,20 @@ class Layout:
     places: tuple[slice, ...]
     names: tuple[str, ...]
 
-    @property
-    def columns(self) -> tuple[list[str], ...]:
-        """The numbers, a list for each place with one of each name."""
-        return tuple(list(map(itemgetter(place), self.names)) for place in self.places)
+    def column(self, place: int) -> Iterable[str]:
+        """Give the number of each name at one of the places."""
+        return map(itemgetter(self.places[place]), self.names)
 
     def split(self, spelt: Sequence[frozenset[str]]) -> Iterator[tuple[tuple[str | None, ...], Layout]]:
         """Part the names by the numbers that are spelt out at each place; None stands for all others."""
-        marks = [self._marks(place, numbers) for place, numbers in zip(self.places, spelt, strict=True)]
-        if not any(map(any, filter(None, marks))):
-            yield (None,) * len(marks), self
-            return
-        found: dict[tuple[str | None, ...], list[str]] = defaultdict(list)
-        rows = zip(*(mark or repeat(None) for mark in marks), strict=False)
-        for fixed, name in zip(rows, self.names, strict=False):
-            found[fixed].append(name)
-        for fixed, names in found.items():
-            yield fixed, Layout(self.places, tuple(names))
-
-    def _marks(self, place: slice, numbers: frozenset[str]) -> list[str | None]:
-        """Give each name's number at a place if it is one of these; nothing at all without them."""
-        known = dict(zip(numbers, numbers, strict=True))
-        return list(map(known.get, map(itemgetter(place), self.names))) if known else []
+        parts: dict[tuple[str | None, ...], Sequence[str]] = {(): self.names}
+        for place, numbers in zip(self.places, spelt, strict=True):
+            parts = {
+                (*fixed, number): part
+                for fixed, names in parts.items()
+                for number, part in _parted(names, place, numbers).items()
+            }
+        yield from ((fixed, Layout(self.places, tuple(names))) for fixed, names in parts.items())
 
 
 @dataclass(frozen=True)
@@ -71,12 +63,6 @@ class Shape:
         """All names of this shape."""
         return tuple(chain.from_iterable(layout.names for layout in self.layouts))
 
-    @cached_property
-    def columns(self) -> tuple[list[str], ...]:
-        """The numbers of the names, a list for each place of a number, in the order of `names`."""
-        parts = [layout.columns for layout in self.layouts]
-        return tuple(list(chain.from_iterable(column)) for column in zip(*parts, strict=True))
-
 
 @dataclass(frozen=True, slots=True)
 class Form:
@@ -89,20 +75,17 @@ class Form:
         """Write a name's numbers into the holes."""
         return self.text % tuple([numbers[hole] if isinstance(hole, int) else hole for hole in self.holes])
 
-    def rows(self, shape: Shape) -> Iterable[tuple[str, ...]]:
-        """Give what goes into the holes, for each name of a shape."""
-        return rows((self,), shape)
-
     def fill_all(self, shape: Shape) -> list[str]:
         """Write the numbers of each name of a shape into the holes."""
-        return list(map(self.text.__mod__, self.rows(shape)))
+        return [text for layout in shape.layouts for text in map(self.text.__mod__, rows((self,), layout))]
 
 
-def rows(forms: Iterable[Form], shape: Shape) -> Iterable[tuple[str, ...]]:
-    """Give what goes into the holes of several forms, one after the other, for each name of a shape."""
+def rows(forms: Iterable[Form], layout: Layout) -> Iterable[tuple[str, ...]]:
+    """Give what goes into the holes of several forms, one after the other, for each name."""
     holes = [hole for form in forms for hole in form.holes]
-    columns = [shape.columns[hole] if isinstance(hole, int) else repeat(hole, len(shape.names)) for hole in holes]
-    return zip(*columns, strict=True) if columns else repeat((), len(shape.names))
+    count = len(layout.names)
+    columns = [layout.column(hole) if isinstance(hole, int) else repeat(hole, count) for hole in holes]
+    return zip(*columns, strict=True) if columns else repeat((), count)
 
 
 def shape_text(name: str) -> str:
@@ -187,6 +170,19 @@ def _by_zeros(names: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
     for name, zeros in zip(names, text.translate(_TO_ZERO).split("\n"), strict=False):
         found[zeros].append(name)
     return found, alone
+
+
+def _parted(names: Sequence[str], place: slice, numbers: frozenset[str]) -> Mapping[str | None, Sequence[str]]:
+    """Part names by their number at a place, if it is one of these; the others are under None."""
+    known = dict(zip(numbers, numbers, strict=True))
+    marks = list(map(known.get, map(itemgetter(place), names))) if known else []
+    if not any(marks):
+        return {None: names}
+    found: dict[str | None, list[str]] = defaultdict(list)
+    for number, name in zip(filter(None, marks), compress(names, marks), strict=True):
+        found[number].append(name)
+    others = list(compress(names, map(not_, marks)))
+    return found | {None: others} if others else found
 
 
 def _is_line(name: str) -> bool:

@@ -23,8 +23,13 @@ class TensorSpec:
 
     def __post_init__(self) -> None:
         # A checkpoint has tens of thousands of these: most shapes are as they should be.
-        if type(self.shape) is not tuple or any(type(size) is not int for size in self.shape):
-            object.__setattr__(self, "shape", tuple(int(size) for size in self.shape))
+        if type(self.shape) is tuple:
+            for size in self.shape:
+                if type(size) is not int:
+                    break
+            else:
+                return
+        object.__setattr__(self, "shape", tuple(int(size) for size in self.shape))
 
     @property
     def nbytes(self) -> int:
