@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.oracle.all_keys.jobs import registered
+from tests.oracle.all_keys.build import build
+from tests.oracle.all_keys.jobs import Job, registered
+from tests.rules.scoped_table import WALKS, Walk
 from weightloom.engine.converter import WeightConverter
 from weightloom.engine.renaming import Renaming
 from weightloom.engine.resolve import Claim, resolve
@@ -139,6 +141,21 @@ def test_a_model_s_rules_are_scoped_as_in_transformers(class_name: str) -> None:
     with_base = {name for name in forms if name.startswith(f"{model.base_model_prefix}.")}
     for checkpoint in (with_base | set(plain), forms - with_base):
         assert ours(checkpoint, rules) == theirs(checkpoint, transforms)
+
+
+@pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.key)
+def test_a_tree_of_the_table_is_that_of_the_model(walk: Walk) -> None:
+    """And the parts for which Transformers has rules are those for which ours rename or convert."""
+    from transformers import PreTrainedModel
+    from transformers.conversion_mapping import get_model_conversion_mapping
+
+    model = build(Job(walk.key)).model
+    modules = [(path, m) for path, m in model.named_modules() if isinstance(m, PreTrainedModel)]
+    assert tuple((path, type(m).__name__, m.config.model_type) for path, m in modules) == walk.nodes
+    assert model.base_model_prefix == walk.base
+    rules = scoped_rules([ModuleNode(*node) for node in walk.nodes], registry, walk.base)
+    mine = {rule.scope.prefix if rule.scope else None for rule in rules if isinstance(rule, Renaming)}
+    assert mine == {transform.scope_prefix for transform in get_model_conversion_mapping(model)}
 
 
 def _forms(name: str, base: str) -> set[str]:
