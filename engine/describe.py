@@ -86,7 +86,7 @@ def to_json(plan: Plan) -> dict[str, Any]:
         "nbytes": plan.nbytes,
         "peak_bytes": plan.peak_bytes,
         "sources": {name: _spec(spec) for name, spec in plan.sources.items()},
-        "params": {name: _spec(spec) for name, spec in plan.params.items()},
+        "params": {name: _spec(spec) for name, spec in sorted(plan.params.items())},
         "groups": [_group(group) for group in plan.groups],
         "copies": [_group(group) for group in plan.copies],
         "kept": [{"name": kept.name, "reason": kept.reason} for kept in plan.kept],

@@ -9,7 +9,7 @@ from typing import Any
 from weightloom.engine.claims import Tie
 from weightloom.engine.natural import natural
 from weightloom.engine.report import LoadReport, by_layer
-from weightloom.engine.shapes import shape_text
+from weightloom.engine.shapes import shape_text, shape_texts
 from weightloom.engine.spec import TensorSpec
 
 _SEVERAL = 2
@@ -76,8 +76,9 @@ def _common_starts(names: Sequence[str]) -> list[str]:
 
 def _other_layers(report: LoadReport, params: Mapping[str, TensorSpec]) -> Iterator[str]:
     """Names whose shape of name is a parameter's, only with other numbers."""
-    known = {shape_text(name) for name in params}
-    strangers = [name for name in report.unexpected if "*" in shape_text(name) and shape_text(name) in known]
+    numbered = [name for name in report.unexpected if "*" in shape_text(name)]
+    known = shape_texts(params) if numbered else ()
+    strangers = [name for name in numbered if shape_text(name) in known]
     if strangers:
         layers = sorted(by_layer(strangers).items(), key=lambda item: natural(item[0]))
         shown = "; ".join(_layer_text(layer, names) for layer, names in layers[:3])
