@@ -28,13 +28,14 @@ from weightloom.runtime.commands.verify import VERIFY
 from weightloom.runtime.failure import failed
 from weightloom.runtime.outcome import Outcome
 from weightloom.runtime.printing import deliver
+from weightloom.runtime.termination import hearing_termination
 
 COMMANDS = (INSPECT, PLAN, EXPLAIN, VERIFY, CONVERT, GENERATE, EMBED, ARCH, PLUGINS)
 RULES_COMMANDS = (RULES_LINT, RULES_SHOW, RULES_TEST, RULES_SCHEMA)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and give its exit code (0, 1, 2, 3, 4, 70 or 130); only `--help` and `--version` exit."""
+    """Run one command and give its exit code (0, 1, 2, 3, 4, 70, 130 or 143); only `--help` and `--version` exit."""
     given = list(sys.argv[1:] if argv is None else argv)
     outcome = _outcome(given)
     return deliver(outcome, as_json="--json" in given, quiet="--quiet" in given)
@@ -63,7 +64,8 @@ def _add(parsers: argparse._SubParsersAction[Parser], commands: Iterable[Command
 def _outcome(given: Sequence[str]) -> Outcome:
     try:
         args = build_parser().parse_args(given)
-        outcome: Outcome = args.run(args)
+        with hearing_termination():
+            outcome: Outcome = args.run(args)
         return outcome
     except (Exception, KeyboardInterrupt) as error:
         return failed(error, debug="--debug" in given)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from weightloom.engine.errors import WeightloomError
-from weightloom.runtime.outcome import BUG, INTERRUPTED, Outcome
+from weightloom.runtime.outcome import BUG, INTERRUPTED, TERMINATED, Outcome
+from weightloom.runtime.termination import Terminated
 
 
 def failed(error: BaseException, debug: bool = False) -> Outcome:
@@ -13,6 +14,8 @@ def failed(error: BaseException, debug: bool = False) -> Outcome:
     known = _known(error)
     if known is not None:
         outcome = Outcome(known.exit_code, {"error": known.to_json()}, complaint=f"error: {known}")
+    elif isinstance(error, Terminated):
+        outcome = Outcome(TERMINATED, {"error": _facts("Terminated", "terminated")}, complaint="terminated")
     elif isinstance(error, KeyboardInterrupt):
         outcome = Outcome(INTERRUPTED, {"error": _facts("Interrupted", "interrupted")}, complaint="interrupted")
     else:

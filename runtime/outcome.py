@@ -10,6 +10,7 @@ FINE = 0
 AT_FAULT = 1
 BUG = 70
 INTERRUPTED = 130
+TERMINATED = 143
 
 
 @dataclass(frozen=True, slots=True)
