@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from weightloom.engine.errors import WeightloomError as WeightloomError
     from weightloom.engine.fresh import save_plan as save_plan
     from weightloom.engine.index_map import IndexMap as IndexMap
+    from weightloom.engine.layer_renaming import LayerRenaming as LayerRenaming
     from weightloom.engine.lifting import adapter_rules as adapter_rules
     from weightloom.engine.ops import Add as Add
     from weightloom.engine.ops import AssertDims as AssertDims
@@ -99,6 +100,7 @@ _HOME = {
     "fresh": ("save_plan",),
     "lifting": ("adapter_rules",),
     "index_map": ("IndexMap",),
+    "layer_renaming": ("LayerRenaming",),
     "ops": (
         "AssertDims",
         "BlockDiagonal",

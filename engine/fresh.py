@@ -44,7 +44,7 @@ def save_plan(
     """
     ruleset = rules if isinstance(rules, RuleSet) else RuleSet(rules)
     config = config or {}
-    active = [rule for rule in ruleset if rule.applies(config, {})]
+    active = [rule.bound(config) for rule in ruleset if rule.applies(config, {})]
     absent = left_out(active, params)
     params = {name: spec for name, spec in params.items() if name not in absent}
     shared = second_ends([rule for rule in active if isinstance(rule, Tie)], Fit(params, ruleset.base_model_prefix))

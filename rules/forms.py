@@ -10,6 +10,7 @@ from weightloom.engine.converter import WeightConverter
 from weightloom.engine.drop_layers import DropLayers
 from weightloom.engine.errors import WeightloomError
 from weightloom.engine.index_map import IndexMap
+from weightloom.engine.layer_renaming import LayerRenaming
 from weightloom.engine.ops.base import ConversionOp
 from weightloom.engine.prefix import PrefixChange
 from weightloom.engine.rename_group import RenameGroup
@@ -97,10 +98,14 @@ def _optional(node: Node | None, kind: str, problems: Problems) -> Options:
 
 
 def _rename(node: Node, options: Options, ops: Ops, problems: Problems) -> Make | None:
-    found = fields(node, "rename", problems, required=("from", "to"))
+    found = fields(node, "rename", problems, required=("from", "to"), optional=("layers",))
     sources = patterns(found.get("from"), "from", problems)
-    target = pattern(found.get("to"), "to", problems)
-    return None if target is None else lambda: WeightRenaming(sources, target, **options)
+    target, layers = pattern(found.get("to"), "to", problems), read_text(found.get("layers"), "layers", problems)
+    if target is None:
+        return None
+    if layers is not None:
+        return lambda: LayerRenaming(sources, target, layers, **options)
+    return lambda: WeightRenaming(sources, target, **options)
 
 
 def _prefix(node: Node, options: Options, ops: Ops, problems: Problems) -> Make | None:

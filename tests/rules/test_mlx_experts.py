@@ -83,12 +83,14 @@ CASES: Mapping[str, tuple[Mapping[str, Any], Shapes, Shapes]] = {
         | plain(f"{MLP}.gate.e_score_correction_bias"),
     ),
     "bailing_hybrid": (
-        LATENT,
+        LATENT | {"num_hidden_layers": 2, "layer_group_size": 2},
         {f"model.layers.0.attention.{part}_conv1d.weight": (H, 4, 1) for part in "qkv"}
         | plain("model.word_embeddings.weight", f"{MLP}.gate.expert_bias")
+        | plain("model.layers.0.attention.o_proj.weight", "model.layers.1.attention.dense.weight")
         | absorbed("model.layers.1.attention"),
         {f"{ATTENTION}.conv1d.weight": (3 * H, 1, 4)}
         | plain("model.embed_tokens.weight", f"{MLP}.gate.e_score_correction_bias")
+        | plain(f"{ATTENTION}.o_proj.weight", "model.layers.1.self_attn.o_proj.weight")
         | latent("model.layers.1.self_attn"),
     ),
     "lfm2_moe": (

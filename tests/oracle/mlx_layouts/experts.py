@@ -83,7 +83,12 @@ EXPERTS = (
     Family("minimax_m3_vl", {"text_config": {"rotary_dim": 4, "rope_parameters": _HALF}}, destroyed=_TOWERS),
     Family("dots1"),
     Family("afmoe"),
-    Family("bailing_hybrid", _LATENT, reads={"architectures": ["BailingMoeV3ForCausalLM"]}),
+    Family(
+        "bailing_hybrid",
+        _LATENT | {"layer_group_size": 2},
+        reads={"architectures": ["BailingMoeV3ForCausalLM"]},
+        named=((r"(\.layers\.0\.attention)\.dense\.", r"\1.o_proj."),),
+    ),
     Family("lfm2_moe"),
     Family("longcat_flash", _LATENT | {"zero_expert_num": 0}),
     Family("laguna"),
