@@ -7,5 +7,5 @@ from tests.oracle.mlx_layouts.dense import DENSE
 from tests.oracle.mlx_layouts.experts import EXPERTS
 from tests.oracle.mlx_layouts.hybrid import HYBRID
 
-FAMILIES = {family.key: family for family in (*DENSE, *EXPERTS, *HYBRID)}
-JOBS = [Job(key) for key in sorted(FAMILIES, key=str.lower)]
+FAMILIES = {Job(family.key, family.variant): family for family in (*DENSE, *EXPERTS, *HYBRID)}
+JOBS = sorted(FAMILIES, key=lambda job: str(job).lower())

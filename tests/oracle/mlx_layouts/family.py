@@ -18,8 +18,9 @@ class Family:
     the reference implementation's; None where mlx-lm computes something else, `why` says what. `named` are (pattern,
     replacement) on names where files are published under others than are written today. mlx-lm itself
     `reads_published` files unless it wants another form than any that is published as such. `unused` is a package that
-    its module imports and never uses, `length` that of the prompt. A `variant` is another model of the same key. `dtype`
-    is that of its files.
+    its module imports and never uses, `length` that of the prompt. A `variant` is another model of the same key.
+    `dtype` is that of its files, `rounds` how far from the published values those may lie that mlx-lm saved. `unrun`
+    says why mlx-lm cannot compute it here.
     """
 
     key: str
@@ -36,6 +37,8 @@ class Family:
     unused: str = ""
     length: int = 12
     variant: str = ""
+    rounds: float = 1e-6
+    unrun: str = ""
     dtype: str = "float32"
 
     __hash__ = None  # type: ignore[assignment]  # it holds mappings

@@ -7,8 +7,42 @@ from tests.oracle.mlx_layouts.family import Family
 _TOWERS = (r"^model\.(?!language_model\.)",)
 _FOUR = {"text_config": {"num_hidden_layers": 4}}
 _SIX = {"text_config": {"num_hidden_layers": 6}}
-_SECTIONS = {
-    "text_config": {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [1, 1, 2]}}
+_ROPE = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [1, 1, 2]}
+_SECTIONS = {"text_config": {"rope_parameters": _ROPE}}
+_GEMMA4_EXPERTS = {"enable_moe_block": True, "num_experts": 4, "top_k_experts": 2, "moe_intermediate_size": 24}
+_GEMMA4_SIGHT = {
+    "vision_config": {
+        "model_type": "gemma4_vision",
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 4,
+        "head_dim": 8,
+        "patch_size": 4,
+    }
+}
+_SPARK = {
+    "text_config": {
+        "vocab_size": 128,
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 8,
+        "sliding_window": 16,
+        "layer_types": ["sliding_attention", "full_attention"],
+        "layer_rope_theta": [1e4, 0],
+        "num_local_experts": 4,
+        "num_experts_per_tok": 2,
+        "moe_hidden_size": 16,
+        "moe_intermediate_size": 16,
+        "mlp_layer_types": ["sparse", "sparse"],
+    },
+    "vision_config": {"hidden_size": 16, "num_attention_heads": 2, "num_hidden_layers": 1, "patch_size": 4},
+    "audio_config": {"patch_sizes": [4, 2], "hidden_sizes": [8, 16], "depths": [1, 1], "out_hidden_size": 32},
+    "out_hidden_size": 64,
+    "projector_hidden_size": 16,
 }
 
 HYBRID: tuple[Family, ...] = (
@@ -19,8 +53,19 @@ HYBRID: tuple[Family, ...] = (
     Family("jamba", agrees=None, why="mlx-lm scales the chosen experts to a sum of one"),
     Family("nemotron_h", changes={"n_groups": 2}),
     Family("granitemoehybrid"),
+    Family("granitemoehybrid", changes={"num_local_experts": 0}, variant="dense"),
     Family("qwen3_next"),
     Family("qwen3_5", changes=_FOUR, destroyed=_TOWERS),
+    Family(
+        "qwen3_5",
+        changes={**_FOUR, "tie_word_embeddings": True},
+        destroyed=_TOWERS,
+        variant="tied",
+        dtype="bfloat16",
+        agrees=None,
+        why="in bfloat16",
+        rounds=1e-2,
+    ),
     Family("qwen3_5_moe", changes=_FOUR, destroyed=_TOWERS),
     Family(
         "olmo_hybrid",
@@ -30,10 +75,13 @@ HYBRID: tuple[Family, ...] = (
         ),
     ),
     Family("falcon_h1"),
+    Family("falcon_h1", variant="bfloat16", dtype="bfloat16", agrees=1e-1, rounds=1e-2),
     Family("lfm2", changes={"layer_types": ["conv", "full_attention"]}),
     Family("gemma3", changes=_SIX, destroyed=_TOWERS),
     Family("gemma4", destroyed=_TOWERS),
+    Family("gemma4", changes=_GEMMA4_SIGHT, variant="seeing", destroyed=_TOWERS),
     Family("gemma4_text"),
+    Family("gemma4_text", changes=_GEMMA4_EXPERTS, variant="experts"),
     Family("gemma4_unified", destroyed=_TOWERS),
     Family("mistral3", destroyed=_TOWERS),
     Family("mistral4", changes={"num_key_value_heads": 4}),
@@ -42,4 +90,13 @@ HYBRID: tuple[Family, ...] = (
     Family("qwen2_5_vl", changes=_SECTIONS, destroyed=_TOWERS),
     Family("qwen3_vl", changes=_SECTIONS, destroyed=_TOWERS),
     Family("muse_glimmer", named=((r"^model\.(vision_)", r"\1"),), destroyed=_TOWERS),
+    Family(
+        "muse_spark",
+        changes=_SPARK,
+        dtype="bfloat16",
+        destroyed=(r"^model\.audio_tower\.",),
+        agrees=None,
+        rounds=1e-1,
+        unrun="mlx-lm has kernels for Metal alone",
+    ),
 )
