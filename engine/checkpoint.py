@@ -40,6 +40,7 @@ class Checkpoint:
 
     shards: tuple[Shard, ...]
     tensors: Mapping[str, TensorSpec]
+    logical: Mapping[str, TensorSpec]
     metadata: Mapping[str, str]
     shadowed: tuple[Shadowed, ...] = ()
     stray: tuple[Path, ...] = ()
@@ -47,7 +48,6 @@ class Checkpoint:
     index_path: Path | None = None
     index_bytes: bytes | None = None
     _places: Mapping[str, tuple[ByteSource, int]] = field(default_factory=dict)
-    logical: Mapping[str, TensorSpec] = field(default_factory=dict)
 
     @classmethod
     def open(cls, path: str | Path) -> Checkpoint:
@@ -112,6 +112,7 @@ class Checkpoint:
         return cls(
             shards,
             MappingProxyType(contents.tensors),
+            MappingProxyType(contents.logical),
             MappingProxyType(merged_metadata(shards)),
             contents.shadowed,
             found.stray,
@@ -119,7 +120,6 @@ class Checkpoint:
             found.index.path if found.index else None,
             found.index.raw if found.index else None,
             contents.places,
-            contents.logical,
         )
 
     @property

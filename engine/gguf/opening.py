@@ -68,6 +68,7 @@ def open_gguf(path: str | Path) -> Checkpoint:
     return Checkpoint(
         shards,
         MappingProxyType(contents.tensors),
+        MappingProxyType(contents.logical),
         MappingProxyType(merged_metadata(shards)),
         notes=contents.notes,
         _places=contents.places,
