@@ -106,7 +106,7 @@ def _from_theirs(trial: Trial) -> Iterator[str]:
             yield f"missing {name}"
     if missing and not said:
         yield f"{len(missing)} parameters are missing, and nothing says so"
-    state, wanted = state_of(model), state_of(trial.built.model)
+    state, wanted = state_of(model), state_of(trial.original)
     for name in sorted(wanted.keys() - set(missing)):
         if not np.allclose(state[name].float().numpy(), wanted[name].float().numpy(), rtol=0, atol=trial.family.rounds):
             yield f"{name} has other values"

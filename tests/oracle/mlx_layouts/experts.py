@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.oracle.mlx_layouts.family import Family
+from tests.oracle.mlx_layouts.relaid import blocks_of_codes, turned_experts
 
 # Keys and values of a head differ in width, so that a cut in the wrong place shows.
 _LATENT = {"num_attention_heads": 4, "num_key_value_heads": 4, "v_head_dim": 12}
@@ -60,6 +61,21 @@ _MIMO_READS = {
     "swa_head_dim": 8,
     "swa_v_head_dim": 8,
 }
+# Inner axes that blocks of 32 codes divide.
+_GPT_OSS = {
+    "hidden_size": 64,
+    "intermediate_size": 64,
+    "layer_types": ["sliding_attention", "full_attention"],
+    "rope_parameters": {
+        "rope_type": "yarn",
+        "rope_theta": 150000.0,
+        "factor": 2.0,
+        "beta_fast": 32.0,
+        "beta_slow": 1.0,
+        "truncate": True,
+        "original_max_position_embeddings": 32,
+    },
+}
 _TOWERS = (r"^model\.(vision_tower|mm_projector|multi_modal_projector|visual)\.",)
 
 EXPERTS = (
@@ -100,4 +116,7 @@ EXPERTS = (
         destroyed=(r"^vision_model\.", r"^multi_modal_projector\."),
         part="language_model",
     ),
+    Family("qwen3_vl_moe", _UNTIED | {"text_config": _UNTIED}, relaid=turned_experts, destroyed=_TOWERS),
+    Family("gpt_oss", _GPT_OSS, relaid=blocks_of_codes),
+    Family("dbrx", {"attn_config": {"rope_theta": 10000.0, "kv_n_heads": 2, "clip_qkv": 8.0}}),
 )

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.oracle.mlx_layouts.relaid import Relay
+
 
 @dataclass(frozen=True)
 class Family:
@@ -20,7 +22,7 @@ class Family:
     `reads_published` files unless it wants another form than any that is published as such. `unused` is a package that
     its module imports and never uses, `length` that of the prompt. A `variant` is another model of the same key.
     `dtype` is that of its files, `rounds` how far from the published values those may lie that mlx-lm saved. `unrun`
-    says why mlx-lm cannot compute it here.
+    says why mlx-lm cannot compute it here. `relaid` turns what is written today into what is published.
     """
 
     key: str
@@ -40,5 +42,6 @@ class Family:
     rounds: float = 1e-6
     unrun: str = ""
     dtype: str = "float32"
+    relaid: Relay | None = None
 
     __hash__ = None  # type: ignore[assignment]  # it holds mappings

@@ -62,6 +62,8 @@ class Trial:
         publish(self.family.key, place)
         if self.family.named:
             _rename(place, self.family.named)
+        if self.family.relaid:
+            self.family.relaid(place)
         if self.family.reads:
             _add_fields(place, self.family.reads)
         return place
@@ -133,6 +135,11 @@ class Trial:
             return self.built.model_class.from_pretrained(  # type: ignore[no-any-return]
                 place, config=config, local_files_only=True, output_loading_info=True, dtype="auto"
             )
+
+    @property
+    def original(self) -> Any:
+        """The reference implementation's model of the published form."""
+        return self.reference(self.published)[0] if self.family.relaid else self.built.model
 
     def reference_logits(self) -> torch.Tensor:
         """Give the reference implementation's logits for the published form."""

@@ -1,0 +1,57 @@
+"""Published files whose tensors lie otherwise than the reference implementation writes them today."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.golden.make import file_bytes
+from tests.golden.reference import Tensor
+from tests.oracle import peer
+from tests.oracle.peer import Held
+
+Relay = Callable[[Path], None]
+
+_BLOCK = 32
+
+
+def turned_experts(place: Path) -> None:
+    """Experts with the matrix axes the other way round, as before version 5."""
+    _rewrite(place, {"transformers_version": "4.57.0"}, _turned)
+
+
+def blocks_of_codes(place: Path) -> None:
+    """Experts as codes of 4 bits in blocks along the inner axis, each with a scale."""
+    kept = ["model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]
+    _rewrite(place, {"quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": kept}}, _blocks)
+
+
+def _rewrite(place: Path, fields: Mapping[str, Any], relay: Callable[[str, Tensor, bytes], Held]) -> None:
+    for file, held in peer.read_files(place).items():
+        found = {new: one for name, (spec, raw) in held.items() for new, one in relay(name, spec, raw).items()}
+        specs, data = {n: s for n, (s, _) in found.items()}, {n: raw for n, (_, raw) in found.items()}
+        (place / file).write_bytes(file_bytes(specs, data))
+    config = json.loads((place / "config.json").read_text())
+    (place / "config.json").write_text(json.dumps({**config, **fields}, indent=2))
+
+
+def _turned(name: str, spec: Tensor, raw: bytes) -> Held:
+    if ".experts." not in name:
+        return {name: (spec, raw)}
+    bits = np.frombuffer(raw, np.uint32).reshape(spec.shape).swapaxes(1, 2)
+    return {name: (Tensor(spec.dtype, bits.shape), bits.tobytes())}
+
+
+def _blocks(name: str, spec: Tensor, raw: bytes) -> Held:
+    if not name.endswith((".experts.gate_up_proj", ".experts.down_proj")):
+        return {name: (spec, raw)}
+    experts, inner, outer = spec.shape
+    random = np.random.default_rng(outer)
+    codes = random.integers(0, 255, (experts, outer, inner // _BLOCK, _BLOCK // 2), np.uint8, endpoint=True)
+    scales = random.integers(120, 125, codes.shape[:-1], np.uint8)
+    parts = {"blocks": codes, "scales": scales}
+    return {f"{name}_{part}": (Tensor("U8", each.shape), each.tobytes()) for part, each in parts.items()}
