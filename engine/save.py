@@ -37,11 +37,14 @@ def save(
     overwrite: bool = False,
     progress: Progress | None = None,
     side_files: SideFiles | None = None,
+    metadata: Mapping[str, str] | None = None,
+    beside: Collection[ShardPlan] = (),
     files: Files = FILES,
 ) -> list[Path]:
     """Write the plan's checkpoint from parameters (see `Plan.save`).
 
-    `side_files` (name -> content, or a file to copy) go beside it, as they are.
+    `side_files` (name -> content, or a file to copy) go beside it, as they are, and so do the files of `beside`.
+    `metadata` is that of new files, by default the source's.
     """
     if plan.inverted:
         raise PlanError(
@@ -56,7 +59,8 @@ def save(
     groups = (*back.groups, *back.copies)
     origin = ParameterOrigin(held, filler_of(plan.checkpoint))
     check_fillers(origin, groups)
-    layout = plan_shards(back, plan.checkpoint, max_shard_bytes, restored(groups, origin, plan.checkpoint))
+    exact = restored(groups, origin, plan.checkpoint)
+    layout = plan_shards(back, plan.checkpoint, max_shard_bytes, exact, metadata).with_shards(beside)
     return write(layout, origin, directory, overwrite, progress, side_files or {}, files, plan.checkpoint)
 
 

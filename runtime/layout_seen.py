@@ -124,7 +124,7 @@ def _open(seen: str, layouts: list[str], place: str) -> CheckpointError:
     return CheckpointError(
         f"which layout this is in is not certain: {seen}",
         expected="a recorded layout, or names that one layout alone has",
-        hint=f"say it: --layout {' or '.join(layouts)} (--from-layout for convert)",
+        hint=f"say it: --layout {' or '.join(sorted(layouts))} (--from-layout for convert)",
         file=place,
         field="layout",
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from weightloom.engine import Plan, RuleSet, TensorSpec
 from weightloom.engine.cast import with_dtype
+from weightloom.engine.discovery import KEPT_NAME
 from weightloom.engine.errors import UsageError
 from weightloom.plugins.binding import bind, parameters
 from weightloom.plugins.deferring import bind_lazily
@@ -111,16 +112,19 @@ def _loaded(
         folder=opened.folder,
         side_files=opened.side_files if cast is None else partial(_cast_side_files, opened, cast),
         stored=stored,
+        opened=opened,
         layout=found.layout,
         tokenizer=tokenizer,
         notes=(*notes, *remarks),
         share=share,
+        cast=cast,
     )
 
 
 def _cast_side_files(opened: Opened, cast: str) -> Mapping[str, bytes | Path]:
-    """Give the side files of a model whose parameters were cast: its config names the new dtype."""
-    return {**opened.side_files(), CONFIG_NAME: with_dtype_field(opened.need_config().raw, cast)}
+    """Give the side files of a model that was cast: its config names the new dtype, and nothing is kept."""
+    files = {name: content for name, content in opened.side_files().items() if name != KEPT_NAME}
+    return {**files, CONFIG_NAME: with_dtype_field((opened.beside or opened.need_config()).raw, cast)}
 
 
 def _refuse_unfilled(**options: object) -> None:

@@ -11,6 +11,7 @@ from weightloom.engine import LoadReport, Plan, TensorSpec
 from weightloom.engine.errors import UsageError
 from weightloom.plugins.architecture import Architecture
 from weightloom.runtime.embedding import EmbedSettings, read_settings
+from weightloom.runtime.opening import Opened
 from weightloom.runtime.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ class LoadedModel:
 
     `stored` is the parameters' specs as a save writes them: some are wider while they run. `folder` has the files
     beside the weights. `notes` says what was set aside: code that came along, a second chat template. `share` is what
-    this process holds of a model that is cut among several, None where it has all.
+    this process holds of a model that is cut among several, None where it has all. `opened` are the files that it was
+    read from, and `cast` the dtype that it was cast to, as safetensors spells it.
     """
 
     model: nn.Module
@@ -36,10 +38,12 @@ class LoadedModel:
     folder: Path
     side_files: Callable[[], Mapping[str, bytes | Path]]
     stored: Mapping[str, TensorSpec] = field(repr=False)
+    opened: Opened = field(repr=False)
     layout: str = "hf"
     tokenizer: Tokenizer | None = None
     notes: tuple[str, ...] = ()
     share: Share | None = None
+    cast: str | None = None
 
     @property
     def report(self) -> LoadReport:

@@ -9,19 +9,16 @@ from typing import TYPE_CHECKING
 from weightloom.engine import Checkpoint, Plan
 from weightloom.engine import save as engine_save
 from weightloom.engine.errors import UsageError
-from weightloom.engine.fresh import save_plan
 from weightloom.plugins.binding import parameters
 from weightloom.rules import registry
 from weightloom.runtime.choice import DEFAULT_LAYOUT
 from weightloom.runtime.opening import GGUF
-from weightloom.runtime.rule_choice import model_rules
-from weightloom.runtime.widening import widened
+from weightloom.runtime.order import ORIGINAL
+from weightloom.runtime.saved_layout import writing
 
 if TYPE_CHECKING:
     from weightloom.engine.plan import Progress
     from weightloom.runtime.model import LoadedModel
-
-ORIGINAL = "original"
 
 
 def save(
@@ -39,7 +36,6 @@ def save(
             hint="`convert` writes any layout from disk to disk; or load it as one process",
             field="sharding",
         )
-    plan = m.plan
     if layout == ORIGINAL and m.layout == GGUF:
         raise UsageError(
             "GGUF files are read and not written",
@@ -49,15 +45,16 @@ def save(
         )
     if layout != ORIGINAL:
         _check_layout(m, layout)
-        rules = model_rules(m.architecture, m.config, layout)
-        plan = widened(save_plan(rules, m.stored, m.config))
+    made = writing(m, layout)
     written = engine_save.save(
-        plan,
+        made.plan,
         parameters(m.model),
         Path(directory),
         overwrite=overwrite,
         progress=progress,
-        side_files=m.side_files(),
+        side_files=made.side_files,
+        metadata=made.metadata,
+        beside=made.beside,
     )
     if layout == ORIGINAL and m.path.is_dir() and Path(directory).resolve() == m.path.resolve():
         m.plan = _over_new_files(m.plan, Checkpoint.open(m.path))
