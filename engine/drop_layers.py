@@ -21,8 +21,8 @@ class DropLayers(Rule):
     """Layers that the model may not use: `DropLayers('^model\\.layers', 'num_hidden_layers', 1)`.
 
     `layers` is a pattern of the list's name, `first` the number of the first such layer, `count` how many there are:
-    numbers, or expressions over the config. Each is dropped as by `Drop`; any other layer without a place stays an
-    error.
+    numbers, or expressions over the config. Each is dropped as by `Drop`, or of each what `parts`, a pattern of what
+    follows the number, matches; anything else without a place stays an error.
     """
 
     kind: ClassVar[str] = "drop_layers"
@@ -30,14 +30,16 @@ class DropLayers(Rule):
     layers: str
     first: Amount
     count: Amount
+    parts: str
 
-    def __init__(self, layers: str, first: Amount, count: Amount = 1, **common: Any) -> None:
-        if not isinstance(layers, str):
-            raise RuleError(f"layers is {layers!r}", expected="a pattern", field="layers")
+    def __init__(self, layers: str, first: Amount, count: Amount = 1, parts: str = "", **common: Any) -> None:
+        for field, text in (("layers", layers), ("parts", parts)):
+            if not isinstance(text, str):
+                raise RuleError(f"{field} is {text!r}", expected="a pattern", field=field)
+            compile_source(text, {}, anchored=False)
         frozen_sizes((first, count))
-        self._set(layers=layers, first=first, count=count)
+        self._set(layers=layers, first=first, count=count, parts=parts)
         self._set_common(common)
-        compile_source(layers, {}, anchored=False)
 
     def bound(self, config: Mapping[str, Any]) -> Rule:
         """Give the drop of the numbers that the config says; raises RuleError where it does not say."""
@@ -48,7 +50,7 @@ class DropLayers(Rule):
             raise RuleError(f"{count} layers to drop", expected=f"{_MOST_LAYERS} at most", rule=self.title())
         numbers = "|".join(map(str, range(first, first + count)))
         common = {field.name: getattr(self, field.name) for field in fields(Rule)}
-        return Drop(rf"{self.layers}\.(?:{numbers})\.", **common)
+        return Drop(rf"{self.layers}\.(?:{numbers})\.{self.parts}", **common)
 
     def inverse(self) -> DropLayers:
         """Give the rule itself: it changes nothing."""
@@ -56,7 +58,8 @@ class DropLayers(Rule):
 
     def summary(self) -> str:
         """Show the list and the numbers."""
-        return f"drop {self.layers} from {self.first} on, {self.count} in all"
+        parts = f"{self.parts} of " if self.parts else ""
+        return f"drop {parts}{self.layers} from {self.first} on, {self.count} in all"
 
     def _number(self, field: str, config: Mapping[str, Any]) -> int:
         try:

@@ -138,10 +138,10 @@ def _drop(node: Node, options: Options, ops: Ops, problems: Problems) -> Make | 
 
 
 def _drop_layers(node: Node, options: Options, ops: Ops, problems: Problems) -> Make | None:
-    found = fields(node, "drop_layers", problems, required=("below", "first", "count"))
-    layers = pattern(found.get("below"), "below", problems) or ""
+    found = fields(node, "drop_layers", problems, required=("below", "first", "count"), optional=("parts",))
+    layers, parts = (pattern(found.get(key), key, problems) or "" for key in ("below", "parts"))
     first, count = (read_text(found.get(key), key, problems) or "" for key in ("first", "count"))
-    return lambda: DropLayers(layers, first, count, **options)
+    return lambda: DropLayers(layers, first, count, parts, **options)
 
 
 def _keep_dtype(node: Node, options: Options, ops: Ops, problems: Problems) -> Make | None:

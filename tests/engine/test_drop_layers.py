@@ -50,7 +50,16 @@ def test_a_config_that_does_not_say(config: dict[str, Any], seen: str) -> None:
     assert caught.value.rule == RULE.title()
 
 
-@pytest.mark.parametrize("arguments", [(3, 1, 1), ("(", 1, 1), ("a", "b +", 1), ("a", True, 1)])
-def test_what_makes_no_rule(arguments: tuple[Any, Any, Any]) -> None:
+def test_parts_of_layers() -> None:
+    rule = DropLayers("layers", "depth - 1", 1, r"self_attn\.[kv]_proj\.")
+    names = [f"layers.{number}.self_attn.{part}_proj.weight" for number in (0, 1) for part in "qkv"]
+    ckpt = Checkpoint.from_specs(dict.fromkeys(names, TensorSpec("F32", (1,))))
+    plan = build_plan(ckpt, [rule], config={"depth": 2})
+    assert [record.name for record in plan.report.dropped] == names[-2:]
+    assert rule.title() == r"drop self_attn\.[kv]_proj\. of layers from depth - 1 on, 1 in all"
+
+
+@pytest.mark.parametrize("arguments", [(3, 1, 1), ("(", 1, 1), ("a", "b +", 1), ("a", True, 1), ("a", 1, 1, "(")])
+def test_what_makes_no_rule(arguments: tuple[Any, ...]) -> None:
     with pytest.raises(RuleError):
         DropLayers(*arguments)

@@ -40,7 +40,8 @@ def names_of(rule: Rule) -> Iterator[str]:
     if isinstance(rule, PrefixChange):
         yield from forms(rule)
     elif isinstance(rule, DropLayers):
-        yield from (f"{name}.1.w" for name in names_for(rule.layers))
+        parts = names_for(rule.parts) if rule.parts else ["w"]
+        yield from (f"{name}.{n}.{part}" for name in names_for(rule.layers) for part in parts for n in range(10))
     elif isinstance(rule, Renaming | Drop):
         for source in rule.sources:
             yield from names_for(source.compiled.pattern)

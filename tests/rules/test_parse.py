@@ -27,6 +27,7 @@ EVERY_RULE = r"""
 - drop: ['\.inv_freq']
 - drop: '\.position_ids'
 - drop_layers: {below: '^model\.layers', first: num_hidden_layers, count: num_nextn_predict_layers}
+- drop_layers: {below: 'layers', first: 'depth - 2', count: '2', parts: '(k|v)'}
 - tie: {parameter: '^lm_head\.(weight)', source: 'model.embed_tokens.\1'}
   when: 'tie_word_embeddings'
 - keep_dtype: ['router']
@@ -58,6 +59,7 @@ def hand_built() -> list[Rule]:
         Drop(r"\.inv_freq"),
         Drop(r"\.position_ids"),
         DropLayers(r"^model\.layers", "num_hidden_layers", "num_nextn_predict_layers"),
+        DropLayers("layers", "depth - 2", "2", "(k|v)"),
         Tie(r"^lm_head\.(weight)", r"model.embed_tokens.\1", when="tie_word_embeddings"),
         KeepDtype("router"),
         WeightConverter([w1, w3], r"\.experts\.gate_up_proj", [MergeModulelist(), Concatenate(1)], optional=[w3]),
