@@ -32,6 +32,7 @@ WALKS = (
             ("model.language_model", "Gemma3TextModel", "gemma3_text"),
         ),
         (
+            ("multimodal_wrapper", ""),
             ("llava", ""),
             ("gemma3", ""),
             ("llava_model", "model"),
@@ -104,6 +105,7 @@ WALKS = (
             ("model.language_model", "LlamaModel", "llama"),
         ),
         (
+            ("multimodal_wrapper", ""),
             ("video_llava", ""),
             ("llava_model", "model"),
             ("clip_vision", "model.video_tower"),

@@ -158,7 +158,13 @@ def test_the_walk_through_a_model_takes_it_as_it_is() -> None:
     ]
     rules = scoped_rules(nodes, registry, "model")
     files = [rule.place.file.rsplit("/", 1)[1] for rule in rules if rule.place]
-    assert list(dict.fromkeys(files)) == ["multimodal_wrapper.yaml", "llava.yaml", "llava_model.yaml", "llama.yaml", "legacy.yaml"]
+    assert list(dict.fromkeys(files)) == [
+        "multimodal_wrapper.yaml",
+        "llava.yaml",
+        "llava_model.yaml",
+        "llama.yaml",
+        "legacy.yaml",
+    ]
     assert {str(rule.scope) for rule in rules if rule.scope} == {"model", "model.language_model"}
 
 
