@@ -130,14 +130,15 @@ def table(title: str, results: dict[str, Run | str], nbytes: int) -> list[str]:
     return [line for line in lines if line]
 
 
-def misses(results: dict[str, Run | str], nbytes: int) -> list[str]:
-    """Name the targets that are missed."""
+def misses(results: dict[str, Run | str], nbytes: int, stacked: bool) -> list[str]:
+    """Name the targets that are missed; only where there is something to stack, stacking is one."""
     ours, base, stacking = results[OURS], results[LIMIT], results[STACKING]
     if isinstance(ours, str) or isinstance(base, str) or isinstance(stacking, str):
         return ["a run failed"]
     found = {
         f"over the limit <= {MOST_OVER_LIMIT:g}": ours.seconds <= MOST_OVER_LIMIT * base.seconds,
-        f"faster than stacking >= {LEAST_UNDER_STACKING:g}": stacking.seconds >= LEAST_UNDER_STACKING * ours.seconds,
+        f"faster than stacking >= {LEAST_UNDER_STACKING:g}": not stacked
+        or stacking.seconds >= LEAST_UNDER_STACKING * ours.seconds,
         f"peak over parameters <= {MOST_MEMORY:g}": ours.peak <= MOST_MEMORY * nbytes,
     }
     return [target for target, met in found.items() if not met]
@@ -166,7 +167,7 @@ def measure(title: str, model: Model, folder: Path, rounds: int, names: list[str
     script = Path(__file__).resolve()
     warm = medians(names, rounds, lambda name: run(script, name, folder))
     print("\n".join(table(f"{title}, {model.nbytes / 1e9:.2f} GB, warm", warm, model.nbytes)), flush=True)
-    found = misses(warm, model.nbytes) if set(warm) >= {LIMIT, OURS, STACKING} else []
+    found = misses(warm, model.nbytes, title == "qwen3_moe") if set(warm) >= {LIMIT, OURS, STACKING} else []
     print("\n".join(f"  missed: {target}" for target in found) or "  all targets met", flush=True)
     if drop_cache(folder):
 
