@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     import mlx.core as mx
 
 _KERNEL = "weightloom_address_of"
-# Parallel Thread Execution ISA 6.0: compute capability 5.0 and later, compiled by the driver in no time.
+# Parallel Thread Execution ISA 6.3: compute capability 7.5 and later, compiled by the driver in no time.
 _PTX = f"""
-.version 6.0
-.target sm_50
+.version 6.3
+.target sm_75
 .address_size 64
 .visible .entry {_KERNEL}(.param .u64 data, .param .u64 place)
 {{
