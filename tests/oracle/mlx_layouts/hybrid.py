@@ -22,6 +22,39 @@ _GEMMA4_SIGHT = {
         "patch_size": 4,
     }
 }
+_GEMMA3N = {
+    "text_config": {
+        "vocab_size": 128,
+        "vocab_size_per_layer_input": 128,
+        "num_hidden_layers": 5,
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "head_dim": 8,
+        "laurel_rank": 8,
+        "hidden_size_per_layer_input": 8,
+        "num_kv_shared_layers": 0,
+        "activation_sparsity_pattern": None,
+    },
+    "audio_config": {
+        "vocab_size": 8,
+        "vocab_offset": 120,
+        "hidden_size": 32,
+        "conf_num_attention_heads": 4,
+        "conf_num_hidden_layers": 2,
+        "sscp_conv_channel_size": [8, 8],
+        "input_feat_size": 16,
+    },
+    "vision_config": {
+        "vocab_size": 8,
+        "vocab_offset": 112,
+        "hidden_size": 32,
+        "architecture": "resnet10t",
+        "model_args": {"channels": [8, 8, 16, 32], "stem_width": 8},
+        "do_pooling": False,
+    },
+    "audio_token_id": 110,
+    "image_token_id": 111,
+}
 _SPARK = {
     "text_config": {
         "vocab_size": 128,
@@ -78,6 +111,7 @@ HYBRID: tuple[Family, ...] = (
     Family("falcon_h1", variant="bfloat16", dtype="bfloat16", agrees=1e-1, rounds=1e-2),
     Family("lfm2", changes={"layer_types": ["conv", "full_attention"]}),
     Family("gemma3", changes=_SIX, destroyed=_TOWERS),
+    Family("gemma3n", changes=_GEMMA3N, destroyed=_TOWERS),
     Family("gemma4", destroyed=_TOWERS),
     Family("gemma4", changes=_GEMMA4_SIGHT, variant="seeing", destroyed=_TOWERS),
     Family("gemma4_text"),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.oracle.all_keys.jobs import Job
+from tests.oracle.all_keys.towers import NEEDS_TIMM, has_timm
 from tests.oracle.all_keys.workers import run
 from tests.oracle.mlx_layouts.check import check
 from tests.oracle.mlx_layouts.families import JOBS
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
-SAMPLE = [Job("llama"), Job("mixtral")]
+SAMPLE = [Job("llama"), Job("mixtral"), Job("qwen3_next"), Job("llava")]
 
 
 def assert_same(job: Job) -> None:
@@ -21,6 +22,8 @@ def assert_same(job: Job) -> None:
 
 @pytest.mark.parametrize("job", JOBS, ids=str)
 def test_a_family_goes_there_and_back(job: Job) -> None:
+    if job.key in NEEDS_TIMM and not has_timm():
+        pytest.skip("needs the extra towers")
     assert_same(job)
 
 
