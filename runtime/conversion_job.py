@@ -14,6 +14,7 @@ from weightloom.engine.discovery import KEPT_NAME
 from weightloom.engine.errors import UsageError
 from weightloom.engine.plan import Plan
 from weightloom.engine.remainders import left_over
+from weightloom.engine.show import listed
 from weightloom.runtime.beside_layout import keeps_beside, kept_beside
 from weightloom.runtime.choice import DEFAULT_LAYOUT, Choice, Wish
 from weightloom.runtime.config import NAME as CONFIG_NAME
@@ -91,7 +92,8 @@ def _anew(opened: Opened, choice: Choice, order: Order) -> Job:
     config = _config(opened, choice, order)
     beside = {**_of_gguf(opened), **({} if config is None else {CONFIG_NAME: config})}
     tensors, nbytes = _size(plan)
-    notes = (*_notes(plan), *(f"not in this layout: {text}" for text in left_over(plan)), *_lacking(opened, choice))
+    notes = (*_notes(plan), *(f"not in this layout: {text}" for text in left_over(plan)), *_rounded(plan))
+    notes = (*notes, *_lacking(opened, choice))
     return Job(_write(plan, opened, order), tensors, nbytes, beside, left_out=left_out, notes=notes)
 
 
@@ -130,6 +132,18 @@ def _config(opened: Opened, choice: Choice, order: Order) -> bytes | None:
 
 def _of_gguf(opened: Opened) -> Mapping[str, bytes | Path]:
     return opened.side_files() if opened.layout == GGUF else {}
+
+
+def _rounded(plan: Plan) -> tuple[str, ...]:
+    """Say which tensors are computed and rounded, where what leads to them exactly was not kept."""
+    found: dict[str, list[str]] = {}
+    for group in plan.groups:
+        if group.program.rounds:
+            title = group.rule.title() if group.rule else "a value step"
+            found.setdefault(title, []).extend(group.targets)
+    return tuple(
+        f"computed and rounded: {listed(sorted(names), 4)} [{title}]" for title, names in sorted(found.items())
+    )
 
 
 def _lacking(opened: Opened, choice: Choice) -> tuple[str, ...]:

@@ -161,3 +161,12 @@ def test_c18_so_do_those_that_ship(said: str | None, tmp_path: Path) -> None:
     name = "layers.0.mlp.down_proj"
     found = canonical(checkpoint(tmp_path, packed(f"language_model.model.{name}"), config, said))
     assert_same(found, packed(f"model.language_model.{name}"))
+
+
+def test_c17_what_is_computed_back_is_said(tmp_path: Path) -> None:
+    """C17: from an mlx form that nothing was kept beside, the weight is the scale less one, rounded; it is named."""
+    source = checkpoint(tmp_path / "in", CONVERTED | {NORMS[0]: const(1.1, 2)}, QWEN, "mlx")
+    found = convert(source, Order(tmp_path / "hf", "hf"), Wish())
+    assert np.allclose(np.array(arrays_in(tmp_path / "hf")[NORMS[0]]), 0.1, atol=1e-6)
+    assert any(note.startswith("computed and rounded: ") and NORMS[0] in note for note in found.notes)
+    assert found.left_out == (MTP,)
