@@ -25,7 +25,7 @@ class Limits:
 
     scratch: int = 8 << 20
     gap: int = 64 << 10
-    run: int = 4 << 10
+    run: int = 32 << 10
 
     def budget(self, width: int) -> Budget:
         """Give the limits in units of `width` bytes."""
