@@ -52,6 +52,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", choices=("nccl", "ring"), default="ring")
     parser.add_argument("--model", choices=MODELS, action="append", help="one of them; again for more (all that run)")
+    parser.add_argument("--way", choices=tuple(WAYS), action="append", help="one of them; again for more (all)")
     parser.add_argument("--scale", type=float, default=0.02, help="1.0 is the full size (0.02)")
     parser.add_argument("--folder", type=Path, help="where the checkpoints are kept; else they are removed")
     parser.add_argument("--prefill", type=int, default=64)
@@ -67,7 +68,7 @@ def main() -> int:
             path = folder / name
             if not (path / "config.json").exists():
                 write_model(path, model)
-            runs = {(way, size): run(way, size, path, args) for way in WAYS for size in (1, 2)}
+            runs = {(way, size): run(way, size, path, args) for way in args.way or WAYS for size in (1, 2)}
             fine &= show(name, model, runs)
             found[name] = {f"{way} x{size}": ran.ranks or ran.failure for (way, size), ran in runs.items()}
     if args.json:
