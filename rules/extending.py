@@ -36,6 +36,11 @@ def layout_config(file: RuleFile, layout: str, find: Find) -> dict[str, Wanted]:
     return found
 
 
+def layout_parts(file: RuleFile, layout: str, find: Find) -> tuple[Layout, ...]:
+    """Give the layouts that make up one, itself last where the file has it; raises as `layout_rules` does."""
+    return tuple(_layouts(file, layout, find, ()))
+
+
 def layout_names(file: RuleFile, find: Find) -> tuple[str, ...]:
     """Give the layouts of a file, those that it takes over included, in the order written."""
     names = [layout.name for above in ancestors(file, find) for layout in above.layouts]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from weightloom.engine.converter import WeightConverter
 from weightloom.engine.errors import WeightloomError
-from weightloom.rules.document import Layout, RuleItem
+from weightloom.rules.document import RuleItem
 from weightloom.rules.lint_ops import ops_complaint
 from weightloom.rules.lint_patterns import pattern_complaints
 from weightloom.rules.lint_rivals import rivals
@@ -17,12 +17,12 @@ from weightloom.rules.source_texts import source_texts
 Complaint = tuple[Mark, str, str]
 
 
-def layout_complaints(layout: Layout) -> Iterator[Complaint]:
-    """Yield (place, code, message) for each thing that is wrong in a layout."""
-    for item in layout.items:
+def layout_complaints(items: Sequence[RuleItem], above: Sequence[RuleItem] = ()) -> Iterator[Complaint]:
+    """Yield (place, code, message) for each thing that is wrong with a layout's own items, behind those it extends."""
+    for item in items:
         yield from _of_one(item)
-    yield from rivals(layout.items)
-    yield from starved(layout.items)
+    yield from rivals((*above, *items), len(above))
+    yield from starved((*above, *items), len(above))
 
 
 def _of_one(item: RuleItem) -> Iterator[Complaint]:

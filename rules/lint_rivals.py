@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from weightloom.engine.claims import Tie
 from weightloom.engine.converter import WeightConverter
@@ -21,14 +22,17 @@ _Converters = list[tuple[int, RuleItem, WeightConverter]]
 _Renames = list[tuple[int, RuleItem, WeightRenaming]]
 
 
-def rivals(items: Sequence[RuleItem]) -> Iterator[Complaint]:
-    """Yield what is wrong between rules: one pattern twice, one name claimed or made twice, a rename too late."""
+def rivals(items: Sequence[RuleItem], own: int = 0) -> Iterator[Complaint]:
+    """Yield what is wrong between rules: one pattern twice, one name claimed or made twice, a rename too late.
+
+    Items before number `own` are another file's: a complaint is about those from it on.
+    """
     converters = [(n, i, i.rule) for n, i in enumerate(items) if isinstance(i.rule, WeightConverter)]
     renames = [(n, i, i.rule) for n, i in enumerate(items) if isinstance(i.rule, WeightRenaming)]
-    yield from _same_patterns(items)
-    yield from _both_claim(converters)
-    yield from _rename_and_converter(renames, converters)
-    yield from _rename_feeds(renames, converters)
+    yield from _same_patterns(items, own)
+    yield from _both_claim(converters, own)
+    yield from _rename_and_converter(renames, converters, own)
+    yield from _rename_feeds(renames, converters, own)
 
 
 def exclusive(one: Rule, other: Rule) -> bool:
@@ -38,12 +42,12 @@ def exclusive(one: Rule, other: Rule) -> bool:
 
 def line_of(rule: Rule) -> str:
     """Say where an earlier rule stands."""
-    return f"line {rule.place.line}" if rule.place else "an earlier rule"
+    return f"{Path(rule.place.file).name}:{rule.place.line}" if rule.place else "an earlier rule"
 
 
-def _same_patterns(items: Sequence[RuleItem]) -> Iterator[Complaint]:
+def _same_patterns(items: Sequence[RuleItem], own: int) -> Iterator[Complaint]:
     seen: dict[tuple[type[Rule], str, str], list[Rule]] = defaultdict(list)
-    for item in items:
+    for number, item in enumerate(items):
         rule = item.rule
         if isinstance(rule, WeightConverter):
             continue
@@ -51,22 +55,22 @@ def _same_patterns(items: Sequence[RuleItem]) -> Iterator[Complaint]:
         for text in dict.fromkeys(source_texts(rule)):
             earlier = seen[type(rule), text, beside]
             first = next((one for one in earlier if one.when in (None, rule.when)), None)
-            if first is not None:
+            if first is not None and number >= own:
                 said = f"pattern '{text}' never gets a name: {line_of(first)} has the same pattern"
                 yield item.mark_of(text), "WL104", said
             earlier.append(rule)
 
 
-def _both_claim(converters: _Converters) -> Iterator[Complaint]:
+def _both_claim(converters: _Converters, own: int) -> Iterator[Complaint]:
     """Two converters of which one matches an example of what the other matches; each with the first of them."""
     rivals: dict[int, dict[int, str]] = defaultdict(dict)
     for later, earlier, text in _claims(converters):
         rivals[later].setdefault(earlier, text)
     for later, found in sorted(rivals.items()):
-        _, item, rule = converters[later]
+        number, item, rule = converters[later]
         others = ((converters[earlier][2], text) for earlier, text in sorted(found.items()))
         first = next(((one, text) for one, text in others if not exclusive(one, rule)), None)
-        if first is not None:
+        if first is not None and number >= own:
             where = line_of(first[0])
             said = f"the converter '{rule.summary()}' and the one in {where} claim one name, which is an error"
             yield item.mark_of(first[1]), "WL105", said
@@ -91,28 +95,29 @@ def _claims(converters: _Converters) -> Iterator[tuple[int, int, str]]:
                 yield (place, other, text) if place > other else (other, place, pattern)
 
 
-def _rename_and_converter(renames: _Renames, converters: _Converters) -> Iterator[Complaint]:
-    made = [(rule, text) for _, _, rule in converters for text in _made(rule) if text.strip(".")]
+def _rename_and_converter(renames: _Renames, converters: _Converters, own: int) -> Iterator[Complaint]:
+    made = [(place, text) for place, (_, _, rule) in enumerate(converters) for text in _made(rule) if text.strip(".")]
     patterns = [re.compile(_whole(text)) for _, text in made]
     index = PatternIndex([re.escape(text) for _, text in made])
-    for _, item, rename in renames:
-        written = [(name, number) for name in _written(rename) for number in index.candidates(name)]
-        hit = [made[number][0] for name, number in written if patterns[number].search(name)]
-        for converter in dict.fromkeys(one for one in hit if not exclusive(one, rename)):
-            said = (
-                f"the rename '{rename.summary()}' writes what the converter '{converter.summary()}' makes: two "
-                "sources for one parameter"
-            )
-            yield item.at, "WL106", said
+    for number, item, rename in renames:
+        written = [(name, hit) for name in _written(rename) for hit in index.candidates(name)]
+        makers = dict.fromkeys(made[hit][0] for name, hit in written if patterns[hit].search(name))
+        for other, its, converter in (converters[place] for place in makers):
+            if max(number, other) >= own and not exclusive(converter, rename):
+                said = (
+                    f"the rename '{rename.summary()}' writes what the converter '{converter.summary()}' makes: two "
+                    "sources for one parameter"
+                )
+                yield (item if number >= own else its).at, "WL106", said
 
 
-def _rename_feeds(renames: _Renames, converters: _Converters) -> Iterator[Complaint]:
+def _rename_feeds(renames: _Renames, converters: _Converters, own: int) -> Iterator[Complaint]:
     sources = [(number, rule, source) for number, _, rule in converters for source in rule.sources]
     index = PatternIndex([source.text for _, _, source in sources])
     for place, item, rename in renames:
         tried = [(name, sources[number]) for name in _written(rename) for number in index.candidates(name)]
         fed = (rule for name, (number, rule, source) in tried if number < place and source.search(name))
-        if any(not exclusive(rule, rename) for rule in fed):
+        if place >= own and any(not exclusive(rule, rename) for rule in fed):
             said = (
                 f"the rename '{rename.summary()}' stands behind the converter that takes what it writes; all renames "
                 "act before all converters, so write it first"

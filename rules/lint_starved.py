@@ -43,12 +43,15 @@ class _Before:
         return None
 
 
-def starved(items: Sequence[RuleItem]) -> Iterator[Complaint]:
-    """Yield the patterns of which every example is taken away by earlier renames; for a converter, by any."""
+def starved(items: Sequence[RuleItem], own: int = 0) -> Iterator[Complaint]:
+    """Yield the patterns of which every example is taken away by earlier renames; for a converter, by any.
+
+    Items before number `own` are another file's, and are not complained of.
+    """
     before = _Before.of(items)
     for number, item in enumerate(items):
         rule = item.rule
-        if not isinstance(rule, WeightConverter | WeightRenaming):
+        if number < own or not isinstance(rule, WeightConverter | WeightRenaming):
             continue
         until = len(items) if isinstance(rule, WeightConverter) else number
         for text, source in zip(rule.source_patterns, rule.sources, strict=True):

@@ -6,7 +6,7 @@ from tests.rules.write import read, with_rules
 from weightloom.engine.chain import Chain
 from weightloom.engine.errors import StorageError
 from weightloom.engine.ops import ConversionOp
-from weightloom.rules import Finding, Ops, lint_rules
+from weightloom.rules import Finding, Ops, Registry, lint_rules
 from weightloom.rules.lint import lint_file
 from weightloom.rules.lint_index import PatternIndex
 from weightloom.rules.parse import parse_rules
@@ -237,3 +237,33 @@ def test_many_rules_are_compared_by_what_they_have_in_common() -> None:
     index = PatternIndex([r"^model\.layers\.(\d+)\.mlp", r"(a|b)", "norm", r"(?:experts)\.w1", r"x*"])
     assert index.candidates("model.layers.3.mlp") == [0, 1, 4]
     assert index.candidates("experts.w1.norm") == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("above", "own", "code"),
+    [
+        (rename("a", "b"), rename("a", "c"), "WL104"),
+        (rename("a", "b"), rename(r"'a\.x'", "c"), "WL104"),
+        (convert("up", "[a, b]", CHUNK), convert(r"'mlp\.up'", "[c, d]", CHUNK), "WL105"),
+        (convert("qk", "[q, k]", CHUNK), rename("old", "mlp.q"), "WL106"),
+        (rename("old", "mlp.q"), convert("qk", "[q, k]", CHUNK), "WL106"),
+        (convert("qk", "[q, k]", CHUNK), rename("old", "mlp.qk"), "WL107"),
+        (rename("a", "b"), rename("c", "d"), None),
+        (together(rename("a", "b"), rename("a", "b")), rename("c", "d"), None),
+    ],
+)
+def test_rules_that_a_layout_extends_are_earlier_ones(above: str, own: str, code: str | None, tmp_path: Path) -> None:
+    other, file = tmp_path / "other.yaml", tmp_path / "mine.yaml"
+    other.write_text(with_rules(above).replace("family: a", "family: other"))
+    file.write_text(with_rules(own).replace("    rules:", "    extends: other\n    rules:"))
+    found = lint_rules(file, find=Registry([other]).family)
+    assert [(each.file, each.code) for each in found] == ([(str(file), code)] if code else [])
+    assert not found or found[0].line == 7
+
+
+def test_extends_that_leads_nowhere(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(with_rules("- drop: [x]").replace("    rules:", "    extends: lama\n    rules:"))
+    (found,) = lint_rules(file)
+    assert (found.line, found.code) == (5, "WL111")
+    assert "no rules for 'lama'" in found.message

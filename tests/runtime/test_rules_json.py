@@ -39,7 +39,7 @@ def test_rules_lint(cli: Cli, tmp_path: Path) -> None:
     rules.write_text(RULES + "      - rename: {from: '^net\\.a', to: 'b'}\n", encoding="utf-8")
     (found,) = cli("rules", "lint", rules, "--json").data["findings"]
     assert (found["file"], found["line"], found["column"], found["code"]) == (str(rules), 8, 24, "WL104")
-    assert "line 6 renames all that it matches" in found["message"]
+    assert "mine.yaml:6 renames all that it matches" in found["message"]
 
 
 def test_explain_names_the_caller_s_file_and_line(cli: Cli, tmp_path: Path) -> None:
