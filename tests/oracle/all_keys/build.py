@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tests.oracle.all_keys.built import BUILT
 from tests.oracle.all_keys.changes import CHANGES, VARIANTS
 from tests.oracle.all_keys.classes import Pick, class_named, config_class, pick
-from tests.oracle.all_keys.jobs import DEAD, NOT_ALONE, Job
+from tests.oracle.all_keys.jobs import DEAD, Job
 from tests.oracle.all_keys.shrink import tiny_config
 
 if TYPE_CHECKING:
@@ -28,11 +28,12 @@ class NoSuchModel(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A model and what loads its files."""
+    """A model and what loads its files; `main` is the model beside which it stands, if it does not stand alone."""
 
     model: PreTrainedModel
     model_class: Any
     config_class: Any
+    main: Any = None
 
 
 def build(job: Job) -> Built:
@@ -42,17 +43,15 @@ def build(job: Job) -> Built:
     config_type = config_class(*chosen.config) if chosen.config else model_class.config_class
     config = _config(job, model_class.__name__, config_type)
     _check_size(model_class, config)
-    model = model_class(config).eval()
-    _fill(model)
-    return Built(model, model_class, config_type)
+    return Built(filled(model_class(config).eval()), model_class, config_type)
 
 
 def _pick(key: str) -> Pick:
     if key in DEAD:
         raise NoSuchModel(DEAD[key])
-    chosen = None if key in NOT_ALONE else pick(key)
+    chosen = pick(key)
     if chosen is None:
-        raise NotBuilt(NOT_ALONE.get(key, "no model class has this name or model type"))
+        raise NotBuilt("no model class has this name or model type")
     return chosen
 
 
@@ -80,7 +79,7 @@ def _check_size(model_class: Any, config: Any) -> None:
         raise NotBuilt(f"it has {count} parameters even when made small")
 
 
-def _fill(model: PreTrainedModel) -> None:
+def filled(model: PreTrainedModel) -> PreTrainedModel:
     """Give each tensor values of its own, once where several names share one."""
     import torch
 
@@ -93,3 +92,4 @@ def _fill(model: PreTrainedModel) -> None:
         for tensor in tensors.values():
             if tensor.is_floating_point():
                 tensor.copy_(torch.randn(tensor.shape, generator=generator) * 0.5)
+    return model

@@ -8,14 +8,20 @@ from pathlib import Path
 from tests.oracle import peer
 from tests.oracle.all_keys.arrays import differences, state_differences, state_of
 from tests.oracle.all_keys.build import NoSuchModel, NotBuilt, build
-from tests.oracle.all_keys.jobs import Job
+from tests.oracle.all_keys.jobs import MTP, Job
+from tests.oracle.all_keys.mtp import MtpTrial, build_mtp
 from tests.oracle.all_keys.outcome import Kind, Outcome
+from tests.oracle.all_keys.prefixes import with_and_without_prefix
 from tests.oracle.all_keys.trial import Trial
 from weightloom.engine import RuleSet, scoped_rules
 from weightloom.engine.resolve import resolve, resolve_each
 from weightloom.rules import module_nodes, registry
 
 _SHOWN = 4
+# Its head holds the base model under `model`, whatever the class says.
+OTHER_BASE = ("llama4_text",)
+# Its config is written with another model type than the one that it has rules for.
+OTHER_TYPE = ("mlcd",)
 
 
 Step = Callable[[Trial], Iterator[str]]
@@ -36,12 +42,12 @@ def compare(
 ) -> Outcome:
     """Build a job's model and take these steps; `kind` says what it is called where none finds a difference."""
     try:
-        built = build(job)
+        built = build_mtp() if job.key == MTP else build(job)
     except NoSuchModel as reason:
         return Outcome(str(job), "no such model", (str(reason),))
     except Exception as error:  # whatever the reference implementation raises
         return Outcome(str(job), "not built", (str(error) if isinstance(error, NotBuilt) else _line(error),))
-    trial = Trial(job, built, directory, dtype)
+    trial = (MtpTrial if job.key == MTP else Trial)(job, built, directory, dtype)
     reasons = tuple(reason for step in steps for reason in _tried(step, trial))
     return Outcome(str(job), "differs", reasons) if reasons else Outcome(str(job), kind(trial), (), trial.notes)
 
@@ -89,12 +95,13 @@ def _by_template_as_name_by_name(trial: Trial) -> Iterator[str]:
 
 def _rules_from_the_config(trial: Trial) -> Iterator[str]:
     """The rule files tell the same rules, without the model, from what config.json says."""
-    root, *below = peer.nodes_of(trial.theirs[0])
+    model = trial.built.model if trial.job.key in OTHER_TYPE else trial.theirs[0]
+    root, *below = peer.nodes_of(model)
     name = root.class_name if root.class_name in registry.identifiers() else root.model_type or ""
     told = module_nodes(root.class_name, root.model_type, registry.tree(name), trial.config, registry.part_class)
     base = registry.base_model_prefix(name)
     theirs = scoped_rules((root, *sorted(below, key=lambda node: node.path.split("."))), registry, base)
-    if base != trial.built.model.base_model_prefix:
+    if base != model.base_model_prefix and name not in OTHER_BASE:
         yield f"base model prefix {base!r}"
     yield from _rule_differences(scoped_rules(told, registry, base), theirs)
 
@@ -125,4 +132,5 @@ STEPS: tuple[Step, ...] = (
     _rules_from_the_config,
     _parameters,
     _written_back,
+    with_and_without_prefix,
 )

@@ -27,7 +27,8 @@ DEAD = {
     "xCLIPTextModel": "the class is spelt XCLIPTextModel",
     "xCLIPVisionModel": "the class is spelt XCLIPVisionModel",
 }
-NOT_ALONE = {"MtpModel": "it takes its layers from the main model, and is never built alone"}
+# It takes its layers from the file of another model, and is never built alone.
+MTP = "MtpModel"
 
 
 @dataclass(frozen=True, slots=True, order=True)

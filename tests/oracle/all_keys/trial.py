@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from re import escape
 from typing import TYPE_CHECKING, Any
 
 from tests.oracle import peer
@@ -15,14 +14,14 @@ from tests.oracle.all_keys.build import Built
 from tests.oracle.all_keys.jobs import Job
 from tests.oracle.all_keys.precision import MIXED, PREPARED, narrow_matrices
 from tests.oracle.all_keys.published import publish
-from weightloom.engine import Checkpoint, ModuleNode, Plan, RuleSet, Tie, build_plan, scoped_rules
+from weightloom.engine import Checkpoint, ModuleNode, Plan, PrefixChange, RuleSet, build_plan, scoped_rules
 
 if TYPE_CHECKING:
     import torch
 
 # Classes whose own loading fails where it is asked what it left over.
 SAYS_NOTHING = ("JevForDecision",)
-TIES_ADDED = "ties taken from the model"
+BOTH_FORMS = "read with and without a prefix"
 
 
 @dataclass(frozen=True)
@@ -73,33 +72,22 @@ class Trial:
         return peer.nodes_of(self.built.model)
 
     @cached_property
-    def shipped(self) -> RuleSet:
+    def rules(self) -> RuleSet:
         """The rules that ship, scoped to the model's tree."""
         from weightloom.rules import registry
 
         return scoped_rules(self.nodes, registry, self.built.model.base_model_prefix)
 
-    @cached_property
-    def ties(self) -> tuple[Tie, ...]:
-        """Ties that the model has and no shipped rule says: which parameters share a tensor is known to it alone."""
-        pairs = getattr(self.built.model, "all_tied_weights_keys", None) or {}
-        known = [r for r in self.shipped if isinstance(r, Tie) and r.applies(self.config, {})]
-        names = state_of(self.built.model)
-        return tuple(
-            Tie(f"^{escape(name)}$", other)
-            for name, other in sorted(pairs.items())
-            if name in names and other in names and not any(rule.other_end(name) == other for rule in known)
-        )
-
-    @property
-    def rules(self) -> RuleSet:
-        """All rules for the model."""
-        return RuleSet((*self.shipped, *self.ties), self.shipped.base_model_prefix)
-
     @property
     def notes(self) -> tuple[str, ...]:
         """What else there is to know."""
-        return (TIES_ADDED,) if self.ties else ()
+        return (BOTH_FORMS,) if self.prefixes else ()
+
+    @property
+    def prefixes(self) -> tuple[PrefixChange, ...]:
+        """The changes of a prefix that act on the whole model's names."""
+        active = (rule for rule in self.rules if isinstance(rule, PrefixChange) and rule.applies(self.config, {}))
+        return tuple(rule for rule in active if rule.scope is None)
 
     @property
     def dtypes_changed(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.golden.make import file_bytes
 from tests.oracle import peer
-from tests.oracle.all_keys.build import Built, _fill
+from tests.oracle.all_keys.build import Built, filled
 from tests.oracle.all_keys.changes import CHANGES
 from tests.oracle.all_keys.classes import class_named, config_class, pick
 from tests.oracle.all_keys.published import publish
@@ -49,7 +49,7 @@ class Trial:
         config_type = config_class(*special) if special else model_class.config_class
         known = next((CHANGES[n] for n in (name, family.key, config_type.model_type) if n in CHANGES), {})
         model = model_class(tiny_config(config_type, {**known, **family.changes})).eval()
-        _fill(model)
+        filled(model)
         model.to(getattr(torch, family.dtype))
         return Built(model, model_class, config_type)
 
