@@ -36,8 +36,9 @@ class KeptNote:
 
 def read_note(metadata: Mapping[str, str], file: str) -> KeptNote:
     """Read it from a header's metadata; raises CheckpointError, naming the field that is not as it was written."""
-    if metadata.get("format") != FORMAT or metadata.get("schema") != SCHEMA:
-        raise _bad(file, "format", f"{metadata.get('format')} {metadata.get('schema')}", f"{FORMAT} {SCHEMA}")
+    for name, wanted in (("format", FORMAT), ("schema", SCHEMA)):
+        if metadata.get(name) != wanted:
+            raise _bad(file, name, metadata.get(name, "nothing"), wanted)
     found = {field.name: metadata.get(field.name) for field in fields(KeptNote)}
     for name, text in found.items():
         if text is None:

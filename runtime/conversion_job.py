@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from weightloom.engine import save
-from weightloom.engine.claims import Absent
 from weightloom.engine.discovery import KEPT_NAME
 from weightloom.engine.errors import UsageError
 from weightloom.engine.plan import Plan
-from weightloom.engine.remainders import left_over
-from weightloom.engine.show import listed
 from weightloom.runtime.beside_layout import keeps_beside, kept_beside
 from weightloom.runtime.choice import DEFAULT_LAYOUT, Choice, Wish
 from weightloom.runtime.config import NAME as CONFIG_NAME
+from weightloom.runtime.conversion_notes import notes_on
 from weightloom.runtime.conversion_plan import conversion_plan
 from weightloom.runtime.dtype_field import with_dtype_field
 from weightloom.runtime.kept import Kept
@@ -55,7 +52,8 @@ def make_job(opened: Opened, order: Order, wish: Wish, place: str) -> Job:
     if kept is not None and order.layout == kept.note.source_layout:
         return _back(opened, kept, order, wish)
     choice = choose_opened(opened, wish, place)
-    if order.layout in (ORIGINAL, CANONICAL, DEFAULT_LAYOUT) or opened.layout == GGUF or order.dtype is not None:
+    plain = order.layout in (ORIGINAL, CANONICAL, DEFAULT_LAYOUT, choice.layout)
+    if plain or opened.layout == GGUF or order.dtype is not None:
         return _anew(opened, choice, order)
     return _keeping(opened, choice, order)
 
@@ -92,8 +90,7 @@ def _anew(opened: Opened, choice: Choice, order: Order) -> Job:
     config = _config(opened, choice, order)
     beside = {**_of_gguf(opened), **({} if config is None else {CONFIG_NAME: config})}
     tensors, nbytes = _size(plan)
-    notes = (*_notes(plan), *(f"not in this layout: {text}" for text in left_over(plan)), *_rounded(plan))
-    notes = (*notes, *_lacking(opened, choice))
+    notes = tuple(notes_on(plan, opened, choice, order))
     return Job(_write(plan, opened, order), tensors, nbytes, beside, left_out=left_out, notes=notes)
 
 
@@ -132,34 +129,3 @@ def _config(opened: Opened, choice: Choice, order: Order) -> bytes | None:
 
 def _of_gguf(opened: Opened) -> Mapping[str, bytes | Path]:
     return opened.side_files() if opened.layout == GGUF else {}
-
-
-def _rounded(plan: Plan) -> tuple[str, ...]:
-    """Say which tensors are computed and rounded, where what leads to them exactly was not kept."""
-    found: dict[str, list[str]] = {}
-    for group in plan.groups:
-        if group.program.rounds:
-            title = group.rule.title() if group.rule else "a value step"
-            found.setdefault(title, []).extend(group.targets)
-    return tuple(
-        f"computed and rounded: {listed(sorted(names), 4)} [{title}]" for title, names in sorted(found.items())
-    )
-
-
-def _lacking(opened: Opened, choice: Choice) -> tuple[str, ...]:
-    """Say which parameters the layout that is read has no room for, where none were kept beside it."""
-    if opened.kept is not None:
-        return ()
-    config = choice.config.values if choice.config else {}
-    rules = [rule for rule in choice.rules() if isinstance(rule, Absent)]
-    return tuple(
-        f"no parameters of {', '.join(rule.source_patterns)} in the {choice.layout} form: {rule.why} [{rule.title()}]"
-        for rule in rules
-        if rule.applies(config, opened.checkpoint.metadata)
-    )
-
-
-def _notes(plan: Plan) -> tuple[str, ...]:
-    """Say which parameters the layout that is written has no room for, rule by rule."""
-    counts = Counter((record.rule, record.why) for record in plan.report.absent)
-    return tuple(f"not in this layout: {count} parameters: {why} [{rule}]" for (rule, why), count in counts.items())

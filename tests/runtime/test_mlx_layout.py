@@ -203,3 +203,24 @@ def test_names_against_the_format_are_refused_where_values_differ(cli: Cli, tmp_
     mx.save_safetensors(str(folder / "model.safetensors"), arrays, {"format": "mlx"})
     ran = cli("plan", folder)
     assert ran.code == 1 and "which layout this is in is not certain" in ran.err
+
+
+def test_modules_that_stay_packed_are_said(cli: Cli, tmp_path: Path) -> None:
+    name = "model.layers.0.self_attn.q_proj"
+    packed, scales, biases = mx.quantize(mx.ones((8, 32)), 32, 4)
+    arrays = {f"{name}.weight": packed, f"{name}.scales": scales, f"{name}.biases": biases}
+    source = checkpoint(tmp_path / "source", {}, {"model_type": "qwen2"})
+    mx.save_safetensors(str(source / "model.safetensors"), arrays, {"format": "mlx"})
+    ran = cli("convert", source, tmp_path / "hf", "--layout", "hf")
+    assert ran.code == 0 and "1 modules stay packed as MLX quantizes them" in ran.out + ran.err
+
+
+def test_an_mlx_form_without_a_record_stays_as_it_is(cli: Cli, tmp_path: Path) -> None:
+    source = checkpoint(tmp_path / "source", gemma3(), GEMMA3_CONFIG)
+    assert cli("convert", source, tmp_path / "mlx", "--layout", "mlx").code == 0
+    (tmp_path / "mlx" / KEPT).unlink()
+    ran = cli("convert", tmp_path / "mlx", tmp_path / "again", "--layout", "mlx", "--json")
+    assert ran.data["kept"] == [] and not (tmp_path / "again" / KEPT).exists()
+    assert names_in(tmp_path / "again") == names_in(tmp_path / "mlx")
+    said = "\n".join(cli("convert", tmp_path / "mlx", tmp_path / "hf", "--layout", "hf", "--json").data["notes"])
+    assert "mlx-lm reads the text model alone" in said
