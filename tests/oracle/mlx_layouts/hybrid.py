@@ -55,6 +55,25 @@ _GEMMA3N = {
     "audio_token_id": 110,
     "image_token_id": 111,
 }
+_LATENT = {
+    "text_config": {
+        "model_type": "mistral4",
+        "num_key_value_heads": 4,
+        "kv_lora_rank": 16,
+        "q_lora_rank": 16,
+        "qk_rope_head_dim": 8,
+        "qk_nope_head_dim": 8,
+        "v_head_dim": 8,
+        "n_routed_experts": 4,
+        "num_experts_per_tok": 2,
+        "n_group": 1,
+        "topk_group": 1,
+        "moe_intermediate_size": 24,
+        "hidden_size": 32,
+        "num_attention_heads": 4,
+        "num_hidden_layers": 2,
+    }
+}
 _SPARK = {
     "text_config": {
         "vocab_size": 128,
@@ -118,6 +137,8 @@ HYBRID: tuple[Family, ...] = (
     Family("gemma4_text", changes=_GEMMA4_EXPERTS, variant="experts"),
     Family("gemma4_unified", destroyed=_TOWERS),
     Family("mistral3", destroyed=_TOWERS),
+    Family("mistral3", changes={"text_config": {"model_type": "ministral3"}}, variant="ministral3", destroyed=_TOWERS),
+    Family("mistral3", changes=_LATENT, variant="mistral4", destroyed=_TOWERS),
     Family("mistral4", changes={"num_key_value_heads": 4}),
     Family("llava", destroyed=_TOWERS),
     Family("qwen2_vl", changes=_SECTIONS, destroyed=_TOWERS),
