@@ -129,6 +129,12 @@ HYBRID: tuple[Family, ...] = (
     Family("falcon_h1"),
     Family("falcon_h1", variant="bfloat16", dtype="bfloat16", agrees=1e-1, rounds=1e-2),
     Family("lfm2", changes={"layer_types": ["conv", "full_attention"]}),
+    Family(
+        "lfm2_vl",
+        changes={"text_config": {"layer_types": ["conv", "full_attention"]}},
+        destroyed=_TOWERS,
+        reads_published=False,
+    ),
     Family("gemma3", changes=_SIX, destroyed=_TOWERS),
     Family("gemma3n", changes=_GEMMA3N, destroyed=_TOWERS),
     Family("gemma4", destroyed=_TOWERS),
