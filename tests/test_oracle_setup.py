@@ -7,6 +7,6 @@ import pytest
 
 @pytest.mark.oracle
 @pytest.mark.sample
-@pytest.mark.parametrize(("package", "release"), [("torch", "2.13."), ("transformers", "5.24.")])
+@pytest.mark.parametrize(("package", "release"), [("torch", "2.13."), ("transformers", "5.24."), ("peft", "0.21.")])
 def test_the_reference_has_the_pinned_release(package: str, release: str) -> None:
     assert version(package).startswith(release)

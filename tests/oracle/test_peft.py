@@ -70,7 +70,6 @@ def merged_by_us(plan: Plan, base: dict[str, torch.Tensor]) -> dict[str, np.ndar
 
 @pytest.mark.parametrize("key", TARGETS)
 def test_merged_weights_are_those_of_peft(key: str, tmp_path: Path) -> None:
-    pytest.importorskip("peft")
     job = Job(key)
     trial = Trial(job, build(job), tmp_path, "float32")
     adapter = write_adapter(trial, TARGETS[key], tmp_path / "adapter")
