@@ -21,7 +21,7 @@ def main() -> None:
     given = parser.parse_args()
     wanted = set(filter(None, given.only.split(",")))
     found = []
-    for outcome in run([job for job in JOBS if not wanted or job.key in wanted], check, given.workers):
+    for outcome in run([job for job in JOBS if not wanted or {job.key, str(job)} & wanted], check, given.workers):
         found.append(outcome)
         print(f"{outcome.kind:8} {outcome.job:20} {'; '.join(outcome.notes)}", flush=True)
         print("".join(f"    {reason}\n" for reason in outcome.reasons), end="", flush=True)

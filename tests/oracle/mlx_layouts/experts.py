@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.oracle.mlx_layouts.family import Family
-from tests.oracle.mlx_layouts.relaid import blocks_of_codes, turned_experts
+from tests.oracle.mlx_layouts.relaid import blocks_of_codes, further_layer, turned_experts
 
 # Keys and values of a head differ in width, so that a cut in the wrong place shows.
 _LATENT = {"num_attention_heads": 4, "num_key_value_heads": 4, "v_head_dim": 12}
@@ -27,6 +27,7 @@ _LLAMA3 = {
     "original_max_position_embeddings": 32,
 }
 _HALF = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}
+_CPU = "MLX gathers matrices on a CPU in float32 alone"
 _UNTIED = {"tie_word_embeddings": False}
 # Every fourth layer of llama4 has no rotation and sees all.
 _FOUR_LAYERS = {
@@ -119,4 +120,19 @@ EXPERTS = (
     Family("qwen3_vl_moe", _UNTIED | {"text_config": _UNTIED}, relaid=turned_experts, destroyed=_TOWERS),
     Family("gpt_oss", _GPT_OSS, relaid=blocks_of_codes),
     Family("dbrx", {"attn_config": {"rope_theta": 10000.0, "kv_n_heads": 2, "clip_qkv": 8.0}}),
+    Family("qwen3_moe", {"tie_word_embeddings": True}, variant="tied"),
+    Family("granitemoe", {"tie_word_embeddings": True}, variant="tied"),
+    Family("qwen3_moe", dtype="bfloat16", agrees=None, unrun=_CPU, variant="bf16"),
+    Family("deepseek_v3", _LATENT, dtype="bfloat16", agrees=None, unrun=_CPU, variant="bf16"),
+    Family(
+        "kimi_linear",
+        _LATENT | _KIMI_LAYERS,
+        reads=_KIMI_READS,
+        dtype="bfloat16",
+        agrees=None,
+        unrun=_CPU,
+        variant="bf16",
+    ),
+    Family("glm4_moe", reads={"rope_scaling": None}, relaid=further_layer, variant="further"),
+    Family("deepseek_v3", _LATENT, relaid=further_layer, reads_published=False, variant="further"),
 )

@@ -30,6 +30,11 @@ def blocks_of_codes(place: Path) -> None:
     _rewrite(place, {"quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": kept}}, _blocks)
 
 
+def further_layer(place: Path) -> None:
+    """One more layer behind those that the model has, which guesses further tokens."""
+    _rewrite(place, {"num_nextn_predict_layers": 1}, _with_further)
+
+
 def _rewrite(place: Path, fields: Mapping[str, Any], relay: Callable[[str, Tensor, bytes], Held]) -> None:
     for file, held in peer.read_files(place).items():
         found = {new: one for name, (spec, raw) in held.items() for new, one in relay(name, spec, raw).items()}
@@ -37,6 +42,12 @@ def _rewrite(place: Path, fields: Mapping[str, Any], relay: Callable[[str, Tenso
         (place / file).write_bytes(file_bytes(specs, data))
     config = json.loads((place / "config.json").read_text())
     (place / "config.json").write_text(json.dumps({**config, **fields}, indent=2))
+
+
+def _with_further(name: str, spec: Tensor, raw: bytes) -> Held:
+    further = name.replace("model.layers.1.", "model.layers.2.")
+    names = (name, further, further.replace("input_layernorm", "enorm")) if further != name else (name,)
+    return dict.fromkeys(names, (spec, raw))
 
 
 def _turned(name: str, spec: Tensor, raw: bytes) -> Held:
