@@ -6,6 +6,7 @@ names and the shapes that it came in.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from weightloom.engine.build import build_plan
 from weightloom.engine.errors import PlanError
 from weightloom.engine.lifting import KINDS, WHOLE, A, B, adapter_rules
 from weightloom.engine.plan import Plan
+from weightloom.engine.renaming import WeightRenaming
 from weightloom.engine.rule import Rule
 from weightloom.engine.ruleset import RuleSet
 from weightloom.engine.spec import TensorSpec
@@ -68,14 +70,26 @@ def plan_adapter(
 
     `names` puts the file's names into the form that `adapter_rules` says; `rules` are those of the model that the
     adapter was made for, as it is published; `params` and `config` are the model's. With `params`, what leads to no
-    parameter is unexpected, a factor without the other missing, and one of the wrong size mismatched.
+    parameter is unexpected, a factor without the other missing, and one of the wrong size mismatched. An adapter of
+    the base model fits the model with its head, and the other way round.
     """
-    lifted = RuleSet((*names, *adapter_rules(rules)))
+    lifted = adapter_rules(rules)
     if params is None:
-        return build_plan(ckpt, lifted, config=config)
+        return build_plan(ckpt, RuleSet((*names, *lifted)), config=config)
     every = {f"{kind}.{name}": spec for name, spec in params.items() for kind in KINDS}
-    draft = build_plan(ckpt, lifted, every, config=config)
-    return build_plan(ckpt, lifted, dict(_expected(draft, every)), config=config)
+    base = rules.base_model_prefix if isinstance(rules, RuleSet) else ""
+    ways = [RuleSet((*names, *moved, *lifted)) for moved in _to_base(base)]
+    drafts = ((way, build_plan(ckpt, way, every, config=config)) for way in ways)
+    way, expected = next(((way, wanted) for way, d in drafts if (wanted := _expected(d, every))), (ways[0], {}))
+    return build_plan(ckpt, way, expected, config=config)
+
+
+def _to_base(base: str) -> Iterator[tuple[Rule, ...]]:
+    """Names as they are; with the base model's prefix, and without: an adapter may be of either model."""
+    yield ()
+    if base:
+        yield tuple(WeightRenaming(rf"^{kind}\.", f"^{kind}.{base}.") for kind in KINDS)
+        yield tuple(WeightRenaming(rf"^{kind}\.{re.escape(base)}\.", f"^{kind}.") for kind in KINDS)
 
 
 def changes(plan: Plan) -> tuple[Change, ...]:
@@ -104,8 +118,12 @@ def _parts(plan: Plan, a: str) -> tuple[tuple[str, int], ...]:
     return tuple((name, spec.shape[-_MATRIX]) for name, spec in plan.by_target[a].taken)
 
 
-def _expected(draft: Plan, every: Mapping[str, TensorSpec]) -> Iterator[tuple[str, TensorSpec]]:
+def _expected(draft: Plan, every: Mapping[str, TensorSpec]) -> dict[str, TensorSpec]:
     """Give what the parameters that an adapter reaches have to be, now that ranks are known."""
+    return dict(_expectations(draft, every))
+
+
+def _expectations(draft: Plan, every: Mapping[str, TensorSpec]) -> Iterator[tuple[str, TensorSpec]]:
     for name in sorted(_reached(draft) & every.keys()):
         parameter = name.split(".", 1)[1]
         shape = every[name].shape

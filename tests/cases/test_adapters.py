@@ -189,3 +189,20 @@ def test_an_empty_scope_sees_factors_with_the_base_s_prefix_first() -> None:
         arrays = filled({f"base_model.model.{n}.lora_{s}.weight": (2, 2) for n in names for s in "AB"})
         checkpoint = Checkpoint.from_arrays({name: mx.array(a) for name, a in arrays.items()})
         assert {change.parameter for change in changes(plan_adapter(checkpoint, load_rules("peft"), rules))} == wanted
+
+
+@pytest.mark.parametrize(
+    ("file", "parameter"),
+    [
+        ("layers.0.q_proj", "model.layers.0.q_proj"),
+        ("model.layers.0.q_proj", "layers.0.q_proj"),
+        ("lm_head", "lm_head"),
+    ],
+)
+def test_an_adapter_of_the_base_model_fits_the_whole_and_the_other_way_round(file: str, parameter: str) -> None:
+    arrays = {f"base_model.model.{file}.lora_{side}.weight": const(1, 2, 2) for side in "AB"}
+    params = {f"{parameter}.weight": TensorSpec("F32", (2, 2))}
+    plan = plan_of(arrays, params)
+    assert plan.ok()
+    assert [change.parameter for change in changes(plan)] == list(params)
+    assert {name for group in plan.inverse().groups for name in group.targets} == set(arrays)
