@@ -10,7 +10,7 @@ from weightloom.engine.plan import Plan
 from weightloom.engine.remainders import left_over
 from weightloom.engine.show import listed
 from weightloom.runtime.choice import DEFAULT_LAYOUT, Choice
-from weightloom.runtime.opening import Opened
+from weightloom.runtime.opening import GGUF, Opened
 from weightloom.runtime.order import Order
 
 
@@ -20,7 +20,7 @@ def notes_on(plan: Plan, opened: Opened, choice: Choice, order: Order) -> Iterat
     yield from (f"not in this layout: {text}" for text in left_over(plan))
     yield from _rounded(plan)
     yield from _lacking(opened, choice)
-    if order.layout == DEFAULT_LAYOUT:
+    if order.layout == DEFAULT_LAYOUT and opened.layout != GGUF:
         yield from _packed(opened)
 
 
