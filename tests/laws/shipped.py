@@ -57,21 +57,15 @@ CONFIG = {**_BOTH, "text_config": _BOTH, "vision_config": _BOTH}
 def forms(wide: int) -> list[tuple[TensorSpec, ...]]:
     """Specs to try for a converter's source patterns, the last one for all that follow; `wide` times 24 columns."""
     columns = 24 * wide
-    singles = [
-        ("F32", (24, columns)),
-        ("F32", (24, columns, 24)),
-        ("F32", (24, 4 * wide, 1)),
-        ("F32", (72, columns)),
-        ("F32", (96, columns)),
-        ("U32", (2, 24, columns)),
-        ("F32", (24, 2, 2, 2 * wide)),
-        ("F32", (24, 2, 2, 2, 2 * wide)),
-        ("F32", (24,)),
-        ("F32", (72,)),
-    ]
-    packed = (("U8", (2, 24, 16 * wide)), ("F8_E4M3", (2, 24, 2 * wide)), ("F32", (2,)), ("F32", (1,)))
-    heads = (("F32", (2, 12 * wide, 12)), ("F32", (2, 12, 12 * wide)))
-    return [tuple(TensorSpec(*each) for each in form) for form in (*((one,) for one in singles), heads, packed)]
+    matrix, tall, taller = (TensorSpec("F32", (rows, columns)) for rows in (24, 72, 96))
+    stack, words = TensorSpec("F32", (24, columns, 24)), TensorSpec("U32", (2, 24, columns))
+    convolutions = (TensorSpec("F32", shape) for shape in ((24, 4 * wide, 1), (24, 2, 2, 2 * wide)))
+    vectors = (TensorSpec("F32", (size,)) for size in (24, 72))
+    heads = (TensorSpec("F32", (2, 12 * wide, 12)), TensorSpec("F32", (2, 12, 12 * wide)))
+    codes, scales = TensorSpec("U8", (2, 24, 16 * wide)), TensorSpec("F8_E4M3", (2, 24, 2 * wide))
+    packed = (codes, scales, TensorSpec("F32", (2,)), TensorSpec("F32", (1,)))
+    singles = (stack, *convolutions, tall, taller, words, *vectors)
+    return [(matrix,), heads, *((each,) for each in singles), packed]
 
 
 def shipped(family: str, layout: str) -> RuleSet:
@@ -122,6 +116,14 @@ class Fitting:
         return {group.rule for group in self.plan(Checkpoint.from_specs(self.tensors)).groups}
 
 
+def fittings(rules: RuleSet) -> list[Fitting]:
+    """Give tensors for all of the rules together, and for each whose conditions exclude others' on its own."""
+    first = fitting(rules)
+    renames = [rule for rule in rules if not isinstance(rule, WeightConverter)]
+    idle = [rule for rule in rules if isinstance(rule, WeightConverter) and rule not in first.used]
+    return [first, *(fitting(RuleSet((*renames, rule), rules.base_model_prefix)) for rule in idle)]
+
+
 def fitting(rules: RuleSet, wide: int = 1) -> Fitting:
     """Give tensors for all of the rules that go together."""
     guide = RuleSet(rules.map_ops(_with_sizes), rules.base_model_prefix)
@@ -130,13 +132,15 @@ def fitting(rules: RuleSet, wide: int = 1) -> Fitting:
         if isinstance(rule, Renaming):
             found = _for_one(rule, guide, wide)
             tensors |= {name: spec for name, spec in found.items() if name not in tensors}
-    for _ in range(len(tensors) + 1):
-        plan = _open(tensors, guide)
-        apart = {kept.name for kept in plan.kept if kept.reason != "dropped"}
-        if plan.ok() or not apart:
-            break
-        tensors = {name: spec for name, spec in tensors.items() if name not in apart}
-    return Fitting(rules, tensors, plan.params)
+    return _without_clashes(rules, guide, tensors)
+
+
+def _without_clashes(rules: RuleSet, guide: RuleSet, tensors: Specs) -> Fitting:
+    plan = _open(tensors, guide)
+    apart = {kept.name for kept in plan.kept if kept.reason != "dropped"}
+    if plan.ok() or not apart:
+        return Fitting(rules, tensors, plan.params)
+    return _without_clashes(rules, guide, {name: spec for name, spec in tensors.items() if name not in apart})
 
 
 def _for_one(rule: Renaming, guide: RuleSet, wide: int) -> Specs:
