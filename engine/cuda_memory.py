@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
@@ -21,6 +22,8 @@ from weightloom.engine.spec import TensorSpec
 if TYPE_CHECKING:
     import mlx.core as mx
 
+VARIABLE = "WEIGHTLOOM_PINNED"
+_OTHERWISE = f"set {VARIABLE}=0 to load without pinned memory"
 _KERNEL = "weightloom_address_of"
 # Parallel Thread Execution ISA 6.3: compute capability 7.5 and later, compiled by the driver in no time.
 _PTX = f"""
@@ -40,9 +43,11 @@ _PTX = f"""
 
 
 def cuda_available() -> bool:
-    """Say whether MLX computes on CUDA and `cuda-bindings` is installed."""
+    """Say whether MLX computes on CUDA, `cuda-bindings` is installed, and WEIGHTLOOM_PINNED is not 0."""
     import mlx.core as mx
 
+    if os.environ.get(VARIABLE, "") == "0":
+        return False
     if not mx.cuda.is_available() or mx.default_device() != mx.Device(mx.gpu):
         return False
     return importlib.util.find_spec("cuda") is not None and importlib.util.find_spec("cuda.bindings") is not None
@@ -91,7 +96,7 @@ def check_apart(ranges: Sequence[tuple[int, int]]) -> None:
             raise StorageError(
                 "MLX gave two new arrays the same device memory",
                 expected="memory of its own for each",
-                hint="load without cuda-bindings, and report this with the version of MLX",
+                hint=f"{_OTHERWISE}, and report this with the version of MLX",
             )
 
 
@@ -104,7 +109,7 @@ def _check_on_device(address: int) -> None:
         raise StorageError(
             "MLX gave a new array memory that is not the device's",
             expected="memory of a CUDA device",
-            hint="load without cuda-bindings, and report this with the version of MLX",
+            hint=f"{_OTHERWISE}, and report this with the version of MLX",
         )
 
 
@@ -158,6 +163,6 @@ def checked(answer: tuple[Any, ...]) -> Any:
         raise StorageError(
             f"CUDA refuses a copy: {code}",
             expected="a device with memory for the parameters",
-            hint="free memory of the device or the host, or load without cuda-bindings",
+            hint=f"free memory of the device or the host, or {_OTHERWISE}",
         )
     return values[0] if values else None
