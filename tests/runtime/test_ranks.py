@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from weightloom.engine.errors import UsageError
 from weightloom.runtime import load
 from weightloom.runtime.generation import generate_ids
 
+PAGE = Path(__file__).parents[2] / "docs" / "several-processes.md"
 SCRIPT = str(Path(__file__).with_name("rank_logits.py"))
 EXPERTS = {r"experts\.(gate_up_proj|down_proj)": "expert"}
 TIED = config_of("llama", tie_word_embeddings=True)
@@ -109,23 +111,25 @@ def test_heads_that_do_not_divide_are_refused(tmp_path: Path) -> None:
         assert "--parallel pipeline" in each.err
 
 
+def documented(script: Path, model: Path) -> list[str]:
+    """Give the command that the documentation shows, on another model."""
+    shown = next(line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("$ mlx.launch"))
+    words = shlex.split(shown.removeprefix("$ ").replace('"$(command -v weightloom)"', shlex.quote(str(script))))
+    launch = shutil.which(words[0], path=str(Path(sys.executable).parent))
+    assert launch is not None
+    port = str(free_ports(1)[0])
+    return [launch, "--starting-port", port, *(str(model) if word == "SmolLM2" else word for word in words[1:])]
+
+
 def test_the_command_speaks_once_and_says_what_each_rank_read(tmp_path: Path, cli: Cli) -> None:
     path = runnable(tmp_path / "model")
-    launch = shutil.which("mlx.launch", path=str(Path(sys.executable).parent))
-    assert launch is not None
     script = tmp_path / "weightloom"
     script.write_text(f"#!{sys.executable}\nfrom weightloom.runtime.cli import main\nraise SystemExit(main())\n")
     script.chmod(0o755)
     for more in ([], ["--parallel", "pipeline"]):
-        command = ["generate", str(path), "--prompt", "hello", "--max-tokens", "6", *more]
-        alone = cli(*command)
-        ran = subprocess.run(
-            [launch, "-n", "2", "--backend", "ring", "--starting-port", str(free_ports(1)[0]), str(script), *command],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        command = [*documented(script, path), *more]
+        alone = cli(*command[command.index("generate") :])
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         assert ran.returncode == 0, ran.stderr
         assert ran.stdout.strip() == alone.out.strip()
         for rank in (0, 1):
