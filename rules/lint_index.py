@@ -42,7 +42,7 @@ def _runs(pattern: str) -> tuple[str, ...]:
 
 
 def _literal_runs(group: Group) -> Iterator[str]:
-    if len(group.branches) > 1 or group.looks:
+    if len(group.branches) != 1 or group.looks:
         return
     run = ""
     for element in group.branches[0]:
