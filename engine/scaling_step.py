@@ -67,6 +67,11 @@ class Multiplied:
     taken: Specs
     arity: int = 1
 
+    @property
+    def elementwise(self) -> bool:
+        """Whether one factor goes for all elements."""
+        return not self.factors.sizes
+
     def infer(self, specs: Specs) -> Specs:
         """Give the same spec; PlanError where factors and tensor do not go together."""
         self.factors.check(specs)
@@ -89,6 +94,11 @@ class Divided:
     factors: Factors
     taken: Specs
     arity: int = 1
+
+    @property
+    def elementwise(self) -> bool:
+        """Whether one factor goes for all elements."""
+        return not self.factors.sizes
 
     def infer(self, specs: Specs) -> Specs:
         """Give the same spec; PlanError where factors and tensor do not go together."""
