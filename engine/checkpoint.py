@@ -14,7 +14,7 @@ from weightloom.engine.contents import Shadowed as Shadowed
 from weightloom.engine.contents import collect, merged_metadata
 from weightloom.engine.discovery import Found, find_files
 from weightloom.engine.errors import CheckpointError, UsageError
-from weightloom.engine.header import build_header, parse_header
+from weightloom.engine.header import Header, new_header
 from weightloom.engine.index import Index
 from weightloom.engine.recovery import recover
 from weightloom.engine.shard import Shard as Shard
@@ -87,19 +87,19 @@ class Checkpoint:
         Raises CheckpointError, naming the tensor, for a dtype that safetensors lacks or a name that cannot be one.
         """
         parts = {name: spec_and_bytes(name, array) for name, array in arrays.items()}
-        raw = build_header([(name, spec) for name, (spec, _) in parts.items()], metadata)
+        header = new_header(((name, spec) for name, (spec, _) in parts.items()), metadata)
         pieces = [memory for _, memory in parts.values()]
-        return cls._in_memory(raw, MemorySource(len(raw).to_bytes(8, "little"), raw, *pieces))
+        return cls._in_memory(header, MemorySource(len(header.raw).to_bytes(8, "little"), header.raw, *pieces))
 
     @classmethod
     def from_specs(cls, specs: Mapping[str, TensorSpec], metadata: Mapping[str, str] | None = None) -> Checkpoint:
         """Take names, dtypes and shapes only; reading a tensor raises CheckpointError, as do unsound specs."""
-        raw = build_header(list(specs.items()), metadata)
-        return cls._in_memory(raw, AbsentSource(8 + len(raw) + sum(spec.nbytes for spec in specs.values())))
+        header = new_header(specs.items(), metadata)
+        end = header.entries[-1].end if header.entries else 0
+        return cls._in_memory(header, AbsentSource(header.data_start + end))
 
     @classmethod
-    def _in_memory(cls, raw: bytes, source: ByteSource) -> Checkpoint:
-        header = parse_header(raw, source.size - 8 - len(raw), file=source.name)
+    def _in_memory(cls, header: Header, source: ByteSource) -> Checkpoint:
         return cls._of((Shard(None, header, source),), Found(()))
 
     @classmethod
@@ -111,7 +111,7 @@ class Checkpoint:
             raise
         return cls(
             shards,
-            MappingProxyType(contents.tensors),
+            contents.tensors,
             MappingProxyType(contents.logical),
             MappingProxyType(merged_metadata(shards)),
             contents.shadowed,
@@ -130,7 +130,7 @@ class Checkpoint:
     @property
     def nbytes(self) -> int:
         """Bytes of all tensors' data."""
-        return sum(spec.nbytes for spec in self.tensors.values())
+        return sum(spec.nbytes for spec in self.logical.values())
 
     @property
     def has_data(self) -> bool:
@@ -157,7 +157,7 @@ class Checkpoint:
         tensor's end; StorageError where the system refuses.
         """
         source, offset = self.source_of(name)
-        length = self.tensors[name].nbytes
+        length = self.logical[name].nbytes
         if start < 0 or start + buffer.nbytes > length:
             raise UsageError(
                 f"bytes {start} to {start + buffer.nbytes} of tensor {shown(name)}",

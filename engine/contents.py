@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weightloom.engine.errors import CheckpointError
+from weightloom.engine.header import HeaderEntry
 from weightloom.engine.index import Index
+from weightloom.engine.placed import Placed, Places
 from weightloom.engine.shard import Shard
 from weightloom.engine.show import listed, shown
 from weightloom.engine.source import ByteSource
@@ -46,29 +48,47 @@ def collect(shards: Sequence[Shard], index: Index | None) -> Contents:
     promises and its file lacks.
     """
     owners: Mapping[str, Path] = index.owners if index else {}
-    tensors: dict[str, TensorSpec] = {}
     logical: dict[str, TensorSpec] = {}
     kinds: dict[tuple[str, tuple[int, ...]], TensorSpec] = {}
-    places: dict[str, tuple[ByteSource, int]] = {}
+    sources: dict[str, ByteSource] = {}
+    offsets: dict[str, int] = {}
     shadowed: list[Shadowed] = []
+    unlisted: list[str] = []
     for shard in shards:
-        path, source, data_start = shard.path, shard.source, shard.header.data_start
-        for name, dtype, shape, start, _ in shard.header.entries:
-            winner = owners.get(name)
-            if winner is not None and path is not None and winner != path:
-                shadowed.append(Shadowed(name, path, winner))
-                continue
-            if name in tensors:
-                raise _in_two_files(name, places[name][0].name, shard.name)
-            offset = data_start + start
-            tensors[name] = TensorSpec(dtype, shape, path, None if path is None else offset)
-            places[name] = (source, offset)
-            kind = (dtype, shape)
-            logical[name] = kinds.get(kind) or kinds.setdefault(kind, TensorSpec(dtype, shape))
-    if index:
-        _check_promises(index, tensors)
-    notes = (*_unlisted_notes(index, tensors), *_shadowed_notes(shadowed))
-    return Contents(tensors, logical, places, tuple(shadowed), notes)
+        winners = [owners.get(entry[0]) for entry in shard.header.entries] if owners else []
+        if id(None) in set(map(id, winners)):
+            unlisted += [entry.name for entry, winner in zip(shard.header.entries, winners, strict=True) if not winner]
+        entries, passed = _counting(shard, winners)
+        shadowed += passed
+        names, dtypes, shapes, starts, _ = zip(*entries, strict=True) if entries else ((),) * 5
+        if not logical.keys().isdisjoint(names):
+            name = next(name for name in names if name in logical)
+            raise _in_two_files(name, sources[name].name, shard.name)
+        kind = list(zip(dtypes, shapes, strict=True))
+        kinds |= {each: TensorSpec(*each) for each in set(kind) - kinds.keys()}
+        logical |= zip(names, map(kinds.__getitem__, kind), strict=True)
+        sources |= dict.fromkeys(names, shard.source)
+        offsets |= zip(names, map(shard.header.data_start.__add__, starts), strict=True)
+    if index and len(index.owners) != len(logical) - len(unlisted):
+        raise _broken_promise(index, [name for name in index.owners if name not in logical])
+    notes = (*_unlisted_notes(unlisted), *_shadowed_notes(shadowed))
+    files = {id(shard.source): shard.path for shard in shards if shard.path is not None}
+    places = Places(sources, offsets)
+    return Contents(Placed(logical, places, files), logical, places, tuple(shadowed), notes)
+
+
+def _counting(shard: Shard, winners: Sequence[Path | None]) -> tuple[Sequence[HeaderEntry], list[Shadowed]]:
+    """Part a shard's tensors by whether the index takes them from another file; `winners` are where from, if known."""
+    entries, path = shard.header.entries, shard.path
+    # Paths are slow to compare, and here one object each.
+    if path is None or {*map(id, winners)} <= {id(path), id(None)}:
+        return entries, []
+    passed = {
+        entry.name: Shadowed(entry.name, path, winner)
+        for entry, winner in zip(entries, winners, strict=True)
+        if winner is not None and winner != path
+    }
+    return [entry for entry in entries if entry.name not in passed], list(passed.values())
 
 
 def merged_metadata(shards: Sequence[Shard]) -> dict[str, str]:
@@ -79,18 +99,16 @@ def merged_metadata(shards: Sequence[Shard]) -> dict[str, str]:
     return merged
 
 
-def _check_promises(index: Index, tensors: Mapping[str, TensorSpec]) -> None:
-    lacking = [name for name in index.owners if name not in tensors]
-    if lacking:
-        file = index.owners[lacking[0]]
-        raise CheckpointError(
-            f"tensors that the index names are not in their files: {listed(lacking)}; the first should be in {file}",
-            expected="an index and files that belong together",
-            hint="files of two downloads or versions may be mixed: get all of them again",
-            file=index.path,
-            tensor=lacking[0],
-            field="weight_map",
-        )
+def _broken_promise(index: Index, lacking: Sequence[str]) -> CheckpointError:
+    file = index.owners[lacking[0]]
+    return CheckpointError(
+        f"tensors that the index names are not in their files: {listed(lacking)}; the first should be in {file}",
+        expected="an index and files that belong together",
+        hint="files of two downloads or versions may be mixed: get all of them again",
+        file=index.path,
+        tensor=lacking[0],
+        field="weight_map",
+    )
 
 
 def _in_two_files(name: str, first: str, second: str) -> CheckpointError:
@@ -103,8 +121,7 @@ def _in_two_files(name: str, first: str, second: str) -> CheckpointError:
     )
 
 
-def _unlisted_notes(index: Index | None, tensors: Mapping[str, TensorSpec]) -> tuple[str, ...]:
-    unlisted = [name for name in tensors if name not in index.owners] if index else []
+def _unlisted_notes(unlisted: Sequence[str]) -> tuple[str, ...]:
     if not unlisted:
         return ()
     return (f"{len(unlisted)} tensors are in the files and not in the index; they are used: {listed(unlisted)}",)

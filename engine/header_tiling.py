@@ -15,15 +15,26 @@ def check_tiling(entries: Sequence[HeaderEntry], data_length: int, file: str) ->
 
     Raises CheckpointError that names the tensors beside the overlap or the hole.
     """
+    if not _tile(entries, data_length):
+        raise _broken(entries, data_length, file)
+
+
+def _tile(entries: Sequence[HeaderEntry], data_length: int) -> bool:
+    spans = sorted([(start, end) for _, _, _, start, end in entries if start != end])
+    starts, ends = zip(*spans, strict=True) if spans else ((), ())
+    return (*starts, data_length) == (0, *ends)
+
+
+def _broken(entries: Sequence[HeaderEntry], data_length: int, file: str) -> CheckpointError:
+    """Find the first place where the ranges do not tile the data."""
     end, last = 0, None
     for entry in sorted(entries, key=attrgetter("start", "end")):
         if entry.start == entry.end:
             continue
         if entry.start != end:
-            raise _overlap(last, entry, file) if entry.start < end else _hole(last, entry, end, file)
+            return _overlap(last, entry, file) if entry.start < end else _hole(last, entry, end, file)
         end, last = entry.end, entry
-    if end != data_length:
-        raise _rest(last, data_length - end, file)
+    return _rest(last, data_length - end, file)
 
 
 def _overlap(last: HeaderEntry | None, entry: HeaderEntry, file: str) -> CheckpointError:

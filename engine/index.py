@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from weightloom.engine.errors import CheckpointError
 from weightloom.engine.file_source import FileSource
 from weightloom.engine.show import shown
-from weightloom.engine.strict_json import parse_object
+from weightloom.engine.strict_json import parse_regular, strings_in
 
 INDEX_SUFFIX = ".safetensors.index.json"
 INDEX_NAME = f"model{INDEX_SUFFIX}"
@@ -49,7 +49,7 @@ def parse_index(raw: bytes, path: Path) -> Index:
 
     Raises CheckpointError, naming the field, for anything but a `weight_map` of texts to safe file names.
     """
-    weight_map = parse_object(raw, file=str(path), what="the index").get("weight_map")
+    weight_map = parse_regular(raw, _strings, file=str(path), what="the index").get("weight_map")
     if type(weight_map) is not dict or not weight_map:
         raise _bad(path, f"the weight_map {shown(weight_map)}", "an object: tensor name to file name")
     for tensor, name in weight_map.items():
@@ -58,6 +58,13 @@ def parse_index(raw: bytes, path: Path) -> Index:
     paths = _shard_paths(set(weight_map.values()), path)
     owners = {tensor: paths[name] for tensor, name in weight_map.items()}
     return Index(path, raw, tuple(sorted(set(paths.values()))), owners)
+
+
+def _strings(values: dict[str, object]) -> int:
+    """Count the texts in a sound index: two for each tensor, and what else there is."""
+    weight_map = values.get("weight_map")
+    others = strings_in({name: value for name, value in values.items() if name != "weight_map"})
+    return others + 1 + 2 * len(weight_map) if isinstance(weight_map, dict) else strings_in(values)
 
 
 def _shard_paths(names: Collection[str], index: Path) -> dict[str, Path]:

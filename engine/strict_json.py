@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from typing import NoReturn
 
 from weightloom.engine.errors import CheckpointError
@@ -46,6 +47,35 @@ def parse_object(raw: bytes, *, file: str, what: str) -> dict[str, object]:
     if type(value) is not dict:
         raise _bad(f"{what} is JSON, but not an object: {shown(value)}", file)
     return value
+
+
+def parse_regular(
+    raw: bytes, strings: Callable[[dict[str, object]], int], *, file: str, what: str
+) -> dict[str, object]:
+    """Read a JSON object as `parse_object` does, in less time where it is regular.
+
+    `strings` says how many texts, names included, stand in an object of the form that the caller goes on to check.
+    A name that is listed twice is one text more, and each has two quotes, if nothing is escaped.
+    """
+    value = None if b"\\" in raw else _plain_object(raw)
+    if value is not None and raw.count(b'"') == 2 * strings(value):
+        return value
+    return parse_object(raw, file=file, what=what)
+
+
+def strings_in(value: object) -> int:
+    """Count the texts in a JSON value, names included."""
+    if isinstance(value, dict):
+        return len(value) + sum(map(strings_in, value.values()))
+    return sum(map(strings_in, value)) if isinstance(value, list) else isinstance(value, str)
+
+
+def _plain_object(raw: bytes) -> dict[str, object] | None:
+    try:
+        value = json.loads(raw.decode(), parse_constant=_refuse_constant)
+    except (_Refused, ValueError, RecursionError, MemoryError):
+        return None
+    return value if type(value) is dict else None
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:

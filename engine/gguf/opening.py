@@ -67,7 +67,7 @@ def open_gguf(path: str | Path) -> Checkpoint:
         stack.pop_all()
     return Checkpoint(
         shards,
-        MappingProxyType(contents.tensors),
+        contents.tensors,
         MappingProxyType(contents.logical),
         MappingProxyType(merged_metadata(shards)),
         notes=contents.notes,
