@@ -20,6 +20,7 @@ from tests.oracle.mlx_layouts.trial import Trial
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
 CONFIG = {
+    "architectures": ["Step3p5ForCausalLM"],
     "model_type": "step3p5",
     "hidden_size": 32,
     "num_hidden_layers": 2,
@@ -61,7 +62,7 @@ class Step3p5(Trial):
         place, random = self.directory / "published", np.random.default_rng(0)
         place.mkdir()
         shapes = {
-            _published(name): array.shape for name, array in tree_flatten(Model(ModelArgs(**CONFIG)).parameters())
+            _published(name): array.shape for name, array in tree_flatten(Model(ModelArgs.from_dict(CONFIG)).parameters())
         }
         data = {name: random.normal(0, 0.5, shape).astype(np.float32).tobytes() for name, shape in shapes.items()}
         specs = {name: Tensor("F32", tuple(shape)) for name, shape in shapes.items()}
