@@ -11,6 +11,7 @@ from weightloom.engine.dtypes import DTYPES
 from weightloom.engine.errors import PlanError
 from weightloom.engine.keeping import Restore
 from weightloom.engine.moves import Specs
+from weightloom.engine.rank_slice import Slice
 from weightloom.engine.spec import TensorSpec
 
 if TYPE_CHECKING:
@@ -58,6 +59,17 @@ class FromNvfp4:
         ]
         return (_stacked(made, self.infer(self.taken)[0]),)
 
+    def part(self, rows: Slice) -> tuple[FromNvfp4, tuple[Slice | None, ...]] | None:
+        """Make some experts, rows, or columns in whole blocks."""
+        (made,) = self.infer(self.taken)
+        weight, _, *factors = self.taken
+        cut = _of_codes(rows, made.shape[-1] // max(weight.shape[-1], 1), _NVFP4_BLOCK)
+        per_expert = [spec for spec in factors if prod(spec.shape) > 1]
+        if cut is None or (rows.dim == 0 and any(spec.shape[0] != made.shape[0] for spec in per_expert)):
+            return None
+        slices = (*cut, *(rows if rows.dim == 0 and spec in per_expert else None for spec in factors))
+        return FromNvfp4(self.at, self.dtype, _cut(self.taken, slices)), slices
+
     def inverse(self) -> Restore:
         """The source's own bytes."""
         return Restore(self.at, self, self.taken, self.infer(self.taken))
@@ -92,9 +104,26 @@ class FromMxfp8:
         ]
         return (_stacked(made, self.infer(self.taken)[0]),)
 
+    def part(self, rows: Slice) -> tuple[FromMxfp8, tuple[Slice | None, ...]] | None:
+        """Make some experts, rows, or columns in whole blocks."""
+        slices = _of_codes(rows, 1, _MXFP8_BLOCK)
+        return None if slices is None else (FromMxfp8(self.at, self.dtype, _cut(self.taken, slices)), slices)
+
     def inverse(self) -> Restore:
         """The source's own bytes."""
         return Restore(self.at, self, self.taken, self.infer(self.taken))
+
+
+def _of_codes(rows: Slice, packed: int, block: int) -> tuple[Slice, Slice] | None:
+    """Give the rows of weight, `packed` codes an element, and scale; None where a block would be torn."""
+    if rows.dim != _DIMS - 1:
+        return rows, rows
+    scale, weight = rows.in_blocks(block), rows.in_blocks(packed)
+    return None if scale is None or weight is None else (weight, scale)
+
+
+def _cut(specs: Specs, slices: tuple[Slice | None, ...]) -> Specs:
+    return tuple(spec if rows is None else rows.of_spec(spec) for spec, rows in zip(specs, slices, strict=True))
 
 
 def _check(role: str, spec: TensorSpec, dtypes: tuple[str, ...], fits: bool) -> None:

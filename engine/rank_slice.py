@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from weightloom.engine.spec import TensorSpec
 from weightloom.engine.view import View
 
 if TYPE_CHECKING:
@@ -24,6 +25,17 @@ class Slice:
         """Cut a view."""
         parts = [view.cut(self.dim, start, stop) for start, stop in self.ranges]
         return parts[0] if len(parts) == 1 else View.join(parts, self.dim)
+
+    def of_spec(self, spec: TensorSpec) -> TensorSpec:
+        """Give the spec of the part."""
+        count = sum(stop - start for start, stop in self.ranges)
+        return TensorSpec(spec.dtype, (*spec.shape[: self.dim], count, *spec.shape[self.dim + 1 :]))
+
+    def in_blocks(self, size: int) -> Slice | None:
+        """Give the same rows counted in blocks of `size`; None where a range begins or ends inside one."""
+        if any(row % size for rows in self.ranges for row in rows):
+            return None
+        return Slice(self.dim, tuple((start // size, stop // size) for start, stop in self.ranges))
 
     def of_array(self, array: mx.array) -> mx.array:
         """Cut an array; the part has memory of its own."""

@@ -33,13 +33,13 @@ class MlxAlgebra:
         return mx.concatenate(list(xs), axis=dim)
 
 
-def run_steps(steps: Sequence[ValueStep], array: mx.array) -> mx.array:
-    """Run steps that take one slot and give one, one after another."""
+def run_steps(steps: Sequence[ValueStep], arrays: tuple[mx.array, ...]) -> mx.array:
+    """Run steps of which the first takes all arrays, each gives one, and each later one takes that."""
     import mlx.core as mx
 
     for step in steps:
-        (array,) = step.apply((array,))
-    array = mx.contiguous(array)
+        arrays = step.apply(arrays)
+    array = mx.contiguous(arrays[0])
     mx.eval(array)
     return array
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from weightloom.engine.divisible import Divisible
 from weightloom.engine.groups import Group
 from weightloom.engine.plan import Plan
 from weightloom.engine.program import Program, ValueStep, is_elementwise
@@ -30,23 +31,22 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A target that value steps make, by itself: from a rank's part of what goes into them, element by element."""
+    """A target that value steps make, by itself: from a rank's part of what goes into them.
 
-    wanted: Wanted
+    The first step takes all inputs, each later one what the one before gives.
+    """
+
+    name: str
+    inputs: tuple[Wanted, ...]
     steps: tuple[ValueStep, ...]
-
-    @property
-    def inputs(self) -> tuple[Wanted, ...]:
-        """What is gathered first."""
-        return (self.wanted,)
 
     @property
     def made(self) -> Mapping[str, TensorSpec]:
         """The target's name and spec."""
-        spec = self.wanted.view.spec
+        specs = tuple(wanted.view.spec for wanted in self.inputs)
         for step in self.steps:
-            (spec,) = step.infer((spec,))
-        return {self.wanted.name: spec}
+            specs = step.infer(specs)
+        return {self.name: specs[0]}
 
     @property
     def whole(self) -> Mapping[str, TensorSpec]:
@@ -55,7 +55,7 @@ class Computed:
 
     def finish(self, arrays: tuple[mx.array, ...]) -> dict[str, mx.array]:
         """Compute the target."""
-        return {self.wanted.name: run_steps(self.steps, arrays[0])}
+        return {self.name: run_steps(self.steps, arrays)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def moved(plan: Plan, cutter: Cutter) -> Iterator[Wanted]:
 def computed(plan: Plan, cutter: Cutter) -> Iterator[Computed | ComputedWhole]:
     """Give the targets of all other groups, or a rank's parts of them.
 
-    A part is read as a part where the steps change elements one by one, else cut from the whole.
+    A part is read as a part where its steps can make it from parts, else cut from the whole.
     """
     for group in plan.groups:
         if not group.program.is_structural:
@@ -157,12 +157,38 @@ def computed(plan: Plan, cutter: Cutter) -> Iterator[Computed | ComputedWhole]:
 def _computed(group: Group, names: Mapping[str, int], cutter: Cutter) -> Iterator[Computed | ComputedWhole]:
     segments = group.program.segments()
     start = segments[0] if isinstance(segments[0], Program) else Program(group.program.in_specs)
-    steps = segments[1:] if isinstance(segments[0], Program) else segments
-    alone = [step for step in steps if not isinstance(step, Program) and is_elementwise(step)]
-    if len(alone) < len(steps):
+    behind = segments[1:] if isinstance(segments[0], Program) else segments
+    steps = tuple(step for step in behind if not isinstance(step, Program))
+    made = None if len(steps) < len(behind) else _alone(group, names, start, steps, cutter)
+    if made is None:
         inputs = tuple(Wanted(str(slot), view, group) for slot, view in enumerate(start.views()))
         yield ComputedWhole(group, inputs, {name: (number, cutter.rows(name)) for name, number in names.items()})
-        return
-    for name, number in names.items():
-        wanted = Wanted(name, cutter.cut(name, start.views()[number]), group)
-        yield Computed(wanted, tuple(step for step in alone if step.at == number))
+    else:
+        yield from made
+
+
+def _alone(
+    group: Group, names: Mapping[str, int], start: Program, steps: tuple[ValueStep, ...], cutter: Cutter
+) -> list[Computed] | None:
+    """Give each target by itself; None where the steps do not let it."""
+    if all(is_elementwise(step) for step in steps):
+        views = start.views()
+        return [
+            Computed(
+                name,
+                (Wanted(name, cutter.cut(name, views[number]), group),),
+                tuple(step for step in steps if step.at == number),
+            )
+            for name, number in names.items()
+        ]
+    first, *later = steps
+    rows = cutter.rows(next(iter(names)))
+    if len(names) > 1 or rows is None or not isinstance(first, Divisible) or not all(map(is_elementwise, later)):
+        return None
+    part = first.part(rows)
+    if part is None or first.arity != len(start.out_specs):
+        return None
+    step, taken = part
+    parts = (each if cut is None else cut.of_view(each) for each, cut in zip(start.views(), taken, strict=True))
+    inputs = tuple(Wanted(str(slot), view, group) for slot, view in enumerate(parts))
+    return [Computed(name, inputs, (step, *later)) for name in names]

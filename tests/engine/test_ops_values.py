@@ -31,9 +31,11 @@ from weightloom.engine import (
     save_plan,
 )
 from weightloom.engine.block_codes import e4m3_values, e8m0_values
+from weightloom.engine.cast import with_dtype
 from weightloom.engine.chain import Chain
 from weightloom.engine.dtypes import byte_length
 from weightloom.engine.moves import Specs
+from weightloom.engine.read_bytes import parts_read
 from weightloom.engine.save import convert
 from weightloom.engine.sharding import Kind
 
@@ -245,17 +247,31 @@ def test_another_dtype_is_refused_where_it_is_written() -> None:
         DequantizeExperts("F64")
 
 
-@pytest.mark.parametrize("kind", ["column", "row", "packed"])
-def test_a_rank_computes_all_experts_and_keeps_its_part(tmp_path: Path, kind: Kind) -> None:
-    with opened(nvfp4().tensors, tmp_path) as checkpoint:
+@pytest.mark.parametrize(("size", "kind"), [(2, "column"), (2, "row"), (2, "packed"), (3, "expert"), (8, "row")])
+@pytest.mark.parametrize("stored", ["nvfp4", "mxfp8"])
+def test_a_rank_has_its_part_of_the_whole(tmp_path: Path, stored: str, size: int, kind: Kind) -> None:
+    """Read as a part where blocks stay whole (among 8 ranks they do not), else computed whole and cut."""
+    with opened({"nvfp4": nvfp4, "mxfp8": mxfp8}[stored]().tensors, tmp_path) as checkpoint:
         plan = build_plan(checkpoint, [RULE])
+        shardings = [Sharding(rank, size, {"gate_up_proj": kind}) for rank in range(size)]
         whole = plan.load()["gate_up_proj"]
-        parts = [plan.load(Sharding(rank, 2, {"gate_up_proj": kind}))["gate_up_proj"] for rank in range(2)]
-    dim = 2 if kind == "row" else 1
+        parts = [plan.load(sharding)["gate_up_proj"] for sharding in shardings]
+        read = sum(each.read for each in parts_read(plan, shardings[0]))
+        all_read = sum(each.read for each in parts_read(plan, Sharding(0, size, {})))
+    dim = {"row": 2, "expert": 0}.get(kind, 1)
     if kind == "packed":
         halves = [mx.split(part, 2, axis=dim) for part in parts]
         parts = [mx.concatenate(half, axis=dim) for half in zip(*halves, strict=True)]
     assert bytes_of(mx.concatenate(parts, axis=dim)) == bytes_of(whole)
+    assert (read < 0.9 * all_read) == (kind != "row")
+
+
+def test_codes_are_computed_and_cast_in_part(tmp_path: Path) -> None:
+    with opened(nvfp4().tensors, tmp_path) as checkpoint:
+        plan = with_dtype(build_plan(checkpoint, [RULE]), "F32")
+        whole = plan.load()["gate_up_proj"]
+        part = plan.load(Sharding(1, 2, {"gate_up_proj": "column"}))["gate_up_proj"]
+    assert bytes_of(part) == bytes_of(mx.contiguous(whole[:, ROWS // 2 :]))
 
 
 def test_no_experts_are_no_values(tmp_path: Path) -> None:
