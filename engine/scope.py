@@ -71,9 +71,9 @@ def scoped_rules(nodes: Iterable[ModuleNode], lookup: Lookup, base_model_prefix:
 def _own_rules(node: ModuleNode, lookup: Lookup, used: dict[str, list[str]]) -> tuple[Sequence[Rule], bool] | None:
     """Give (rules, found by class name), or None where there are none or an ancestor has them already."""
     ask = lookup if node.native else _registered_only(lookup)
-    if _covered(node.path, used.get(node.class_name, ())):
+    if node.class_name and _covered(node.path, used.get(node.class_name, ())):
         return None
-    rules = ask(node.class_name)
+    rules = ask(node.class_name) if node.class_name else None
     if rules is not None:
         return rules, True
     if not node.model_type or _covered(node.path, used.get(node.model_type, ())):

@@ -136,6 +136,13 @@ def test_8_a_converter_does_not_claim_a_longer_name() -> None:
     assert not resolved["experts.gate_up_proj_scale_inv"].claims
 
 
+def test_parts_are_found_below_a_root_whose_class_is_not_known() -> None:
+    """A config without `architectures`: no class name is no name that an ancestor has already."""
+    nodes = [ModuleNode("", "", "whole"), ModuleNode("model.text", "", "text")]
+    known = {"whole": RuleSet([WeightRenaming("a", "b")]), "text": RuleSet([WeightRenaming("c", "d")])}
+    assert [rule.summary() for rule in scoped_rules(nodes, known.get, "model")] == ["a -> b", "c -> d"]
+
+
 def test_9_one_pattern_in_two_scopes_keeps_two_meanings() -> None:
     rules = RuleSet(
         [
