@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from weightloom.engine.cuda_memory import PinnedBuffer, cuda_available, fresh_ar
 from weightloom.engine.gather import gather
 from weightloom.engine.meter import Meter
 from weightloom.engine.origin import CheckpointOrigin
-from weightloom.engine.staging import BUFFER_BYTES, Piece, send_all
+from weightloom.engine.staging import BUFFER_BYTES, BufferPool, Piece, send_all
 from weightloom.engine.threads import DEVICE, thread_count
 from weightloom.engine.virtual_file import load_arrays
 from weightloom.engine.wanted import Wanted
@@ -44,6 +44,7 @@ class Fetch:
     pool: ThreadPoolExecutor | None
     threads: int
     stages: int
+    buffers: BufferPool
 
     def arrays(self, wanted: Sequence[Wanted]) -> dict[str, mx.array]:
         """Make MLX arrays."""
@@ -71,7 +72,7 @@ class Fetch:
             gather(piece.block.view, CheckpointOrigin(self.checkpoint).reader(piece.owner.group, ()), out)
             self.meter.add(len(out))
 
-        send_all(pieces, read, PinnedBuffer, self.stages)
+        send_all(pieces, read, self.buffers, self.stages)
         return {each.name: array for each, (array, _) in zip(wanted, fresh, strict=True)}
 
     def _batch(self, wanted: Sequence[Wanted]) -> dict[str, mx.array]:
@@ -103,11 +104,10 @@ class Fetch:
 def fetching(checkpoint: Checkpoint, threads: int | None, meter: Meter) -> Iterator[Fetch]:
     """Yield a Fetch whose threads end with the block. Raises UsageError for a number of threads that cannot be."""
     count, stages = thread_count(threads), thread_count(threads, DEVICE)
-    if count == 1:
-        yield Fetch(checkpoint, meter, None, count, stages)
-        return
-    with ThreadPoolExecutor(count, "weightloom-read") as pool:
-        yield Fetch(checkpoint, meter, pool, count, stages)
+    buffers = BufferPool(PinnedBuffer)
+    pool = ThreadPoolExecutor(count, "weightloom-read") if count > 1 else None
+    with pool or nullcontext(), closing(buffers):
+        yield Fetch(checkpoint, meter, pool, count, stages, buffers)
 
 
 def _batches(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:

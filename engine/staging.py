@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
@@ -41,6 +41,39 @@ class Buffer(Protocol):
         ...
 
 
+class BufferPool:
+    """Buffers that are made when they are first needed and used again; `close` gives all of them back."""
+
+    def __init__(self, make: Callable[[int], Buffer]) -> None:
+        self._make = make
+        self._made: list[Buffer] = []
+        self._free: list[Buffer] = []
+        self._lock = Lock()
+
+    @contextmanager
+    def lent(self) -> Iterator[Buffer]:
+        """Lend a buffer; it comes back when what was sent from it has arrived."""
+        with self._lock:
+            buffer = self._free.pop() if self._free else None
+        if buffer is None:
+            buffer = self._make(BUFFER_BYTES)
+            with self._lock:
+                self._made.append(buffer)
+        try:
+            yield buffer
+        finally:
+            buffer.wait()
+            with self._lock:
+                self._free.append(buffer)
+
+    def close(self) -> None:
+        """Give the memory back; nothing may be lent any more."""
+        with ExitStack() as stack:
+            for buffer in self._made:
+                stack.callback(buffer.close)
+            self._made, self._free = [], []
+
+
 @dataclass(frozen=True, slots=True)
 class Piece(Generic[T]):
     """A block of something (`owner`), and the device's address that it goes to."""
@@ -53,7 +86,7 @@ class Piece(Generic[T]):
 def send_all(
     pieces: Iterable[Piece[T]],
     read: Callable[[Piece[T], memoryview], None],
-    make_buffer: Callable[[int], Buffer],
+    pool: BufferPool,
     threads: int,
 ) -> None:
     """Read each piece and send it to its address; all have arrived at the return.
@@ -61,8 +94,8 @@ def send_all(
     What `read` raises comes out, the first of it, once nothing is on its way any more.
     """
     work = _Shared(iter(pieces))
-    with ThreadPoolExecutor(threads, "weightloom-stage") as pool:
-        jobs = [pool.submit(_work, work, read, make_buffer) for _ in range(threads)]
+    with ThreadPoolExecutor(threads, "weightloom-stage") as executor:
+        jobs = [executor.submit(_work, work, read, pool) for _ in range(threads)]
         try:
             for job in jobs:
                 job.result()
@@ -71,14 +104,13 @@ def send_all(
             raise
 
 
-def _work(work: _Shared[T], read: Callable[[Piece[T], memoryview], None], make_buffer: Callable[[int], Buffer]) -> None:
+def _work(work: _Shared[T], read: Callable[[Piece[T], memoryview], None], pool: BufferPool) -> None:
+    buffers: list[Buffer] = []
     with ExitStack() as stack:
-        buffers: list[Buffer] = []
         try:
             for turn, piece in enumerate(work):
                 if len(buffers) < _BUFFERS:
-                    buffers.append(make_buffer(BUFFER_BYTES))
-                    stack.callback(buffers[-1].close)
+                    buffers.append(stack.enter_context(pool.lent()))
                 buffer = buffers[turn % _BUFFERS]
                 buffer.wait()
                 read(piece, buffer.memory[: piece.block.nbytes])

@@ -18,7 +18,7 @@ import pytest
 from weightloom.engine import StorageError, TensorSpec
 from weightloom.engine.blocks import Block, blocks
 from weightloom.engine.cuda_memory import check_apart, checked, cuda_available
-from weightloom.engine.staging import BUFFER_BYTES, Piece, send_all
+from weightloom.engine.staging import BUFFER_BYTES, BufferPool, Piece, send_all
 from weightloom.engine.view import View
 
 
@@ -31,6 +31,9 @@ class Device:
     most: int = 0
     sent: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.pool = BufferPool(self.buffer)
 
     def buffer(self, nbytes: int) -> HostBuffer:
         with self.lock:
@@ -88,9 +91,14 @@ def test_all_bytes_arrive_through_two_buffers_a_thread(threads: int) -> None:
     def read(piece: Piece[int], out: memoryview) -> None:
         out[:] = data[piece.block.start : piece.block.start + len(out)]
 
-    send_all(pieces(address, len(data), 100), read, device.buffer, threads)
-    assert (bytes(memory), device.sent, device.open) == (data, len(data), 0)
+    send_all(pieces(address, len(data), 100), read, device.pool, threads)
+    assert (bytes(memory), device.sent) == (data, len(data))
     assert 1 <= device.most <= 2 * threads
+    made = device.open
+    send_all(pieces(address, len(data), 5000), read, device.pool, threads)
+    assert device.open == made
+    device.pool.close()
+    assert (bytes(memory), device.open) == (data, 0)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -104,21 +112,22 @@ def test_an_error_comes_out_when_nothing_is_on_its_way_any_more(threads: int) ->
             raise LookupError("mine")
 
     with pytest.raises(LookupError, match="mine"):
-        send_all(pieces(address, 1000, 10), read, device.buffer, threads)
+        send_all(pieces(address, 1000, 10), read, device.pool, threads)
+    device.pool.close()
     assert device.open == 0 and len(read_pieces) < 100
 
 
-def test_a_buffer_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_buffer_that_cannot_be_had() -> None:
     def no_buffer(nbytes: int) -> HostBuffer:
         raise StorageError("no memory")
 
     with pytest.raises(StorageError, match="no memory"):
-        send_all(pieces(0, 10, 5), lambda piece, out: None, no_buffer, 2)
+        send_all(pieces(0, 10, 5), lambda piece, out: None, BufferPool(no_buffer), 2)
 
 
 def test_nothing_to_send_takes_no_buffer() -> None:
     device = Device()
-    send_all(iter([]), lambda piece, out: None, device.buffer, 2)
+    send_all(iter([]), lambda piece, out: None, device.pool, 2)
     assert device.most == 0 and Block(View.identity(0, TensorSpec("U8", (1,))), 0).nbytes <= BUFFER_BYTES
 
 
