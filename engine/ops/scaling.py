@@ -21,6 +21,8 @@ from weightloom.engine.ops.base import (
 from weightloom.engine.scaling_step import Divided, Factors, Multiplied
 
 Factor = float | str
+# As MLX packs the codes of quantized rows.
+_PACKED = "U32"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,8 @@ class Multiply(ConversionOp):
 
     `by`: numbers or config expressions, multiplied with each other first. One that gives a list has a factor for
     each of `sizes`, the rows along `dim` that it is for. The product rounds, so the way back is the source's own bytes
-    while the parameter is as it was loaded; from other values it is the quotient, rounded.
+    while the parameter is as it was loaded; from other values it is the quotient, rounded. Words of packed codes (U32)
+    are left as they are: their scales and biases, which go through the same rule, take the factors.
     """
 
     needs_real_shapes: ClassVar[bool] = True
@@ -43,10 +46,11 @@ class Multiply(ConversionOp):
         object.__setattr__(self, "sizes", frozen_sizes(self.sizes))
 
     def lower(self, chain: Chain) -> None:
-        """One value step."""
+        """One value step; none for packed words."""
         spec = chain.only("Multiply")
-        factors = _factors("Multiply", self.by, (self.dim, self.sizes), chain)
-        chain.value(Multiplied(chain.slot(0, 0), factors, (spec,)), 0, 0)
+        if spec.dtype != _PACKED:
+            factors = _factors("Multiply", self.by, (self.dim, self.sizes), chain)
+            chain.value(Multiplied(chain.slot(0, 0), factors, (spec,)), 0, 0)
         relabel_single(chain)
 
     def inverse(self) -> Divide:
@@ -69,10 +73,11 @@ class Divide(ConversionOp):
         object.__setattr__(self, "sizes", frozen_sizes(self.sizes))
 
     def lower(self, chain: Chain) -> None:
-        """One value step."""
+        """One value step; none for packed words."""
         spec = chain.only("Divide")
-        factors = _factors("Divide", self.by, (self.dim, self.sizes), chain)
-        chain.value(Divided(chain.slot(0, 0), factors, (spec,)), 0, 0)
+        if spec.dtype != _PACKED:
+            factors = _factors("Divide", self.by, (self.dim, self.sizes), chain)
+            chain.value(Divided(chain.slot(0, 0), factors, (spec,)), 0, 0)
         relabel_single(chain)
 
     def inverse(self) -> Multiply:

@@ -8,10 +8,12 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from tests.engine.layouts import opened, plan_specs, same_file
 from weightloom.engine import (
     Add,
+    Checkpoint,
     ConversionOp,
     Divide,
     Multiply,
@@ -64,8 +66,6 @@ def test_from_other_values_the_way_back_is_computed(op: ConversionOp, expected: 
 
 def build_plan_of(file: Path, op: ConversionOp) -> dict[str, mx.array]:
     """What a file that was written leads to by the op that it was written for, undone twice."""
-    from weightloom.engine import Checkpoint
-
     return build_plan(Checkpoint.open(file), [rule(op.inverse())], config=CONFIG).load()
 
 
@@ -110,3 +110,19 @@ def test_what_does_not_fit_is_said(spec: TensorSpec, op: ConversionOp, text: str
 def test_what_cannot_be_is_refused_where_it_is_written(make: object) -> None:
     with pytest.raises(RuleError):
         make()  # type: ignore[operator]
+
+
+def test_packed_words_stay_and_their_scales_take_the_factors(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    words = rng.integers(0, 2**32, (6, 8), dtype=np.uint32)
+    with mx.stream(mx.cpu):
+        weight = mx.dequantize(mx.array(words), *(mx.array(VALUES[:, :2]) for _ in range(2)), 32, 4)
+    packed = {"a.weight": words, "a.scales": VALUES[:, :2].copy(), "a.biases": VALUES[:, :2].copy()}
+    each = WeightConverter(r"a\.(weight|scales|biases)", r"b.\1", [Multiply(("runs",), sizes=(2, 4))], fidelity="keeps")
+    save_file(packed, tmp_path / "model.safetensors")
+    with Checkpoint.open(tmp_path) as checkpoint:
+        found = build_plan(checkpoint, [each], config=CONFIG).load()
+    assert np.array_equal(np.array(found["b.weight"]), words)
+    with mx.stream(mx.cpu):
+        scaled = mx.dequantize(found["b.weight"], found["b.scales"], found["b.biases"], 32, 4)
+    assert np.allclose(np.array(scaled), np.array(weight) * RUNS, rtol=1e-5)
