@@ -95,8 +95,7 @@ class Checkpoint:
     def from_specs(cls, specs: Mapping[str, TensorSpec], metadata: Mapping[str, str] | None = None) -> Checkpoint:
         """Take names, dtypes and shapes only; reading a tensor raises CheckpointError, as do unsound specs."""
         header = new_header(specs.items(), metadata)
-        end = header.entries[-1].end if header.entries else 0
-        return cls._in_memory(header, AbsentSource(header.data_start + end))
+        return cls._in_memory(header, AbsentSource(header.data_start + max(header.columns.ends, default=0)))
 
     @classmethod
     def _in_memory(cls, header: Header, source: ByteSource) -> Checkpoint:

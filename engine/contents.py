@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from weightloom.engine.errors import CheckpointError
-from weightloom.engine.header import HeaderEntry
+from weightloom.engine.header_columns import Columns
 from weightloom.engine.index import Index
 from weightloom.engine.placed import Placed, Places
 from weightloom.engine.shard import Shard
@@ -49,26 +49,22 @@ def collect(shards: Sequence[Shard], index: Index | None) -> Contents:
     """
     owners: Mapping[str, Path] = index.owners if index else {}
     logical: dict[str, TensorSpec] = {}
-    kinds: dict[tuple[str, tuple[int, ...]], TensorSpec] = {}
+    known: dict[tuple[str | None, tuple[int, ...]], TensorSpec] = {}
     sources: dict[str, ByteSource] = {}
     offsets: dict[str, int] = {}
     shadowed: list[Shadowed] = []
     unlisted: list[str] = []
     for shard in shards:
-        winners = [owners.get(entry[0]) for entry in shard.header.entries] if owners else []
-        if id(None) in set(map(id, winners)):
-            unlisted += [entry.name for entry, winner in zip(shard.header.entries, winners, strict=True) if not winner]
-        entries, passed = _counting(shard, winners)
+        columns, passed = _counting(shard, owners)
+        unlisted += [name for name in columns.names if name not in owners] if owners else ()
         shadowed += passed
-        names, dtypes, shapes, starts, _ = zip(*entries, strict=True) if entries else ((),) * 5
-        if not logical.keys().isdisjoint(names):
-            name = next(name for name in names if name in logical)
+        if not logical.keys().isdisjoint(columns.names):
+            name = next(name for name in columns.names if name in logical)
             raise _in_two_files(name, sources[name].name, shard.name)
-        kind = list(zip(dtypes, shapes, strict=True))
-        kinds |= {each: TensorSpec(*each) for each in set(kind) - kinds.keys()}
-        logical |= zip(names, map(kinds.__getitem__, kind), strict=True)
-        sources |= dict.fromkeys(names, shard.source)
-        offsets |= zip(names, map(shard.header.data_start.__add__, starts), strict=True)
+        kinds = {id(spec): known.setdefault((spec.dtype, spec.shape), spec) for spec in _distinct(columns.specs)}
+        logical |= zip(columns.names, [kinds[id(spec)] for spec in columns.specs], strict=True)
+        sources |= dict.fromkeys(columns.names, shard.source)
+        offsets |= zip(columns.names, map(shard.header.data_start.__add__, columns.starts), strict=True)
     if index and len(index.owners) != len(logical) - len(unlisted):
         raise _broken_promise(index, [name for name in index.owners if name not in logical])
     notes = (*_unlisted_notes(unlisted), *_shadowed_notes(shadowed))
@@ -77,18 +73,22 @@ def collect(shards: Sequence[Shard], index: Index | None) -> Contents:
     return Contents(Placed(logical, places, files), logical, places, tuple(shadowed), notes)
 
 
-def _counting(shard: Shard, winners: Sequence[Path | None]) -> tuple[Sequence[HeaderEntry], list[Shadowed]]:
-    """Part a shard's tensors by whether the index takes them from another file; `winners` are where from, if known."""
-    entries, path = shard.header.entries, shard.path
-    # Paths are slow to compare, and here one object each.
-    if path is None or {*map(id, winners)} <= {id(path), id(None)}:
-        return entries, []
-    passed = {
-        entry.name: Shadowed(entry.name, path, winner)
-        for entry, winner in zip(entries, winners, strict=True)
-        if winner is not None and winner != path
-    }
-    return [entry for entry in entries if entry.name not in passed], list(passed.values())
+def _counting(shard: Shard, owners: Mapping[str, Path]) -> tuple[Columns, list[Shadowed]]:
+    """Part a shard's tensors by whether the index takes them from another file."""
+    columns, path = shard.header.columns, shard.path
+    winners = list(map(owners.get, columns.names)) if owners else []
+    # Paths are slow to compare, and here mostly one object.
+    if path is None or set(map(id, winners)) <= {id(path), id(None)}:
+        return columns, []
+    counts = [winner is None or winner == path for winner in winners]
+    passed = zip(columns.names, winners, counts, strict=True)
+    shadowed = [Shadowed(name, path, winner) for name, winner, own in passed if winner is not None and not own]
+    return columns.only(counts), shadowed
+
+
+def _distinct(specs: Sequence[TensorSpec]) -> Iterable[TensorSpec]:
+    """Give each object once: there are few, and values are slow to compare."""
+    return dict(zip(map(id, specs), specs, strict=True)).values()
 
 
 def merged_metadata(shards: Sequence[Shard]) -> dict[str, str]:

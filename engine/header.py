@@ -6,14 +6,16 @@ The format: 8 bytes with the header's length (little-endian), the header (JSON),
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
 from types import MappingProxyType
 
 from weightloom.engine.errors import CheckpointError
 from weightloom.engine.foreign import foreign_hint
-from weightloom.engine.header_columns import read_columns
-from weightloom.engine.header_entries import entries_of, read_entries
+from weightloom.engine.header_columns import Columns, read_columns
+from weightloom.engine.header_entries import are_sound, read_entries
 from weightloom.engine.header_entry import HeaderEntry as HeaderEntry
 from weightloom.engine.header_entry import entry_error, tensor_length
 from weightloom.engine.header_tiling import check_tiling
@@ -26,13 +28,18 @@ MAX_HEADER_BYTES = 100_000_000
 METADATA = "__metadata__"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Header:
-    """A checked header. `raw` is its JSON verbatim, padding included; `entries` are in the header's order."""
+    """A checked header. `raw` is its JSON verbatim, padding included; `columns` are in the header's order."""
 
     raw: bytes = field(repr=False)
-    entries: tuple[HeaderEntry, ...] = field(repr=False)
+    columns: Columns = field(repr=False)
     metadata: Mapping[str, str] | None
+
+    @cached_property
+    def entries(self) -> tuple[HeaderEntry, ...]:
+        """The tensors one by one, in the header's order."""
+        return self.columns.entries()
 
     @property
     def data_start(self) -> int:
@@ -46,20 +53,19 @@ def parse_header(raw: bytes, data_length: int, *, file: str) -> Header:
     Raises CheckpointError, naming `file` and the tensor, unless every entry is sound and all of them together
     cover the data, each byte once.
     """
-    columns = read_columns(raw)
-    entries = None if columns is None else entries_of(columns, data_length, file)
-    if columns is None or entries is None:
-        return _parse_json(raw, data_length, file)
-    check_tiling(entries, data_length, file)
-    return Header(raw, entries, _metadata(columns.metadata, file))
+    found = read_columns(raw)
+    if found is None or not are_sound(found[1], data_length, file):
+        metadata, columns = _read_json(raw, data_length, file)
+    else:
+        metadata, columns = _metadata(found[0], file), found[1]
+    check_tiling(columns, data_length, file)
+    return Header(raw, columns, metadata)
 
 
-def _parse_json(raw: bytes, data_length: int, file: str) -> Header:
+def _read_json(raw: bytes, data_length: int, file: str) -> tuple[Mapping[str, str] | None, Columns]:
     values = parse_regular(raw, _strings, file=file, what="the header")
     metadata = _metadata(values.pop(METADATA, None), file)
-    entries = read_entries(values, data_length, file)
-    check_tiling(entries, data_length, file)
-    return Header(raw, entries, metadata)
+    return metadata, read_entries(values, data_length, file)
 
 
 def _strings(values: Mapping[str, object]) -> int:
@@ -89,41 +95,41 @@ def new_header(tensors: Iterable[tuple[str, TensorSpec]], metadata: Mapping[str,
     dtype, a sub-byte shape that does not fill bytes, and a header of more than 100 MB.
     """
     texts = None if metadata is None else _metadata(dict(metadata), _NEW)
-    entries = tuple(_laid_out(tensors))
-    raw = _encoded(texts, entries)
-    return Header(raw + b" " * (-len(raw) % 8), entries, texts)
+    columns = _laid_out(tensors)
+    raw = _encoded(texts, columns)
+    return Header(raw + b" " * (-len(raw) % 8), columns, texts)
 
 
 _NEW = "new header"
 
 
-def _laid_out(tensors: Iterable[tuple[str, TensorSpec]]) -> Iterator[HeaderEntry]:
+def _laid_out(tensors: Iterable[tuple[str, TensorSpec]]) -> Columns:
     """Give tensors their places, one behind the other."""
-    lengths: dict[tuple[str | None, tuple[int, ...]], int] = {}
-    taken, end = {METADATA}, 0
+    kinds: dict[tuple[str | None, tuple[int, ...]], tuple[TensorSpec, int]] = {}
+    specs: dict[str, TensorSpec] = {}
+    lengths: list[int] = []
     for name, spec in tensors:
-        if name in taken:
+        if name in specs or name == METADATA:
             raise entry_error(_NEW, name, "name", "a name that is taken", "names that differ", "rename one of them")
-        taken.add(name)
         kind = (spec.dtype, spec.shape)
-        if kind not in lengths:
-            lengths[kind] = tensor_length(name, *kind, _NEW)
-        start, end = end, end + lengths[kind]
-        yield HeaderEntry(name, spec.dtype or "", spec.shape, start, end)
+        if kind not in kinds:
+            kinds[kind] = TensorSpec(*kind), tensor_length(name, *kind, _NEW)
+        specs[name], length = kinds[kind]
+        lengths.append(length)
+    ends = list(accumulate(lengths, initial=0))
+    return Columns(list(specs), list(specs.values()), ends[:-1], ends[1:])
 
 
 _text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def _encoded(metadata: Mapping[str, str] | None, entries: Sequence[HeaderEntry]) -> bytes:
+def _encoded(metadata: Mapping[str, str] | None, columns: Columns) -> bytes:
     """Write the JSON; what tensors of one dtype and shape share is written once."""
-    kinds = {(dtype, shape) for _, dtype, shape, _, _ in entries}
-    shared = {(dtype, shape): f'{{"dtype":{_text(dtype)},"shape":{_text(shape)}' for dtype, shape in kinds}
+    kinds = {id(spec): spec for spec in columns.specs}
+    shared = {key: f'{{"dtype":{_text(spec.dtype)},"shape":{_text(spec.shape)}' for key, spec in kinds.items()}
+    rows = zip(columns.names, columns.specs, columns.starts, columns.ends, strict=True)
     parts = [] if metadata is None else [f"{_text(METADATA)}:{_text(dict(metadata))}"]
-    parts += [
-        f'{_text(name)}:{shared[dtype, shape]},"data_offsets":[{start},{end}]}}'
-        for name, dtype, shape, start, end in entries
-    ]
+    parts += [f'{_text(name)}:{shared[id(spec)]},"data_offsets":[{start},{end}]}}' for name, spec, start, end in rows]
     try:
         raw = f"{{{','.join(parts)}}}".encode()
     except UnicodeEncodeError as error:

@@ -1,8 +1,8 @@
-"""A header in the form in which nearly all are written, read as columns, without an object for each tensor.
+"""The tensors of a header as columns, without an object for each, and the form of header that is read so.
 
-The form: no escapes, no spaces, metadata first if there is any, and of each tensor dtype, shape and data_offsets in
-this order. Cut at its quotes, such a text has ten pieces for each tensor, and each tenth piece is a column. Anything
-else is left to a reader of JSON; so is everything that is not sound.
+The form is that in which nearly all are written: no escapes, no spaces, metadata first if there is any, and of each
+tensor dtype, shape and data_offsets in this order. Cut at its quotes, such a text has ten pieces for each tensor, and
+each tenth piece is a column. Anything else is left to a reader of JSON; so is everything that is not sound.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import repeat
-from typing import Any
+from itertools import compress, repeat
+from operator import add
+
+from weightloom.engine.header_entry import HeaderEntry
+from weightloom.engine.spec import TensorSpec
 
 _START = '{"__metadata__":'
 _SIZES = re.compile(r":\[((?:[0-9]+,)*[0-9]+|)\],")
@@ -22,25 +25,42 @@ _FIXED = ((2, ":{"), (3, "dtype"), (4, ":"), (6, ","), (7, "shape"), (9, "data_o
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What a header says, its tensors in order; names differ, and offsets are integers. Nothing else is checked."""
+    """Tensors in order: names, dtypes with shapes (one object for all that are alike), and byte ranges.
 
-    metadata: dict[str, object] | None
+    Ranges count from the start of the data section. A checkpoint may have 100,000 tensors of some 40 kinds.
+    """
+
     names: Sequence[str]
-    dtypes: Sequence[str]
-    shapes: Sequence[tuple[int, ...]]
+    specs: Sequence[TensorSpec]
     starts: Sequence[int]
     ends: Sequence[int]
 
+    def only(self, picked: Sequence[bool]) -> Columns:
+        """Give the tensors that are picked, one by one."""
+        names, specs = compress(self.names, picked), compress(self.specs, picked)
+        return Columns(
+            tuple(names), tuple(specs), tuple(compress(self.starts, picked)), tuple(compress(self.ends, picked))
+        )
 
-def read_columns(raw: bytes) -> Columns | None:
-    """Read a header's JSON; None if it is written in another form."""
+    def entries(self) -> tuple[HeaderEntry, ...]:
+        """Give an entry for each tensor."""
+        rows = zip(self.names, self.specs, self.starts, self.ends, strict=True)
+        return tuple([HeaderEntry(name, spec.dtype or "", spec.shape, *place) for name, spec, *place in rows])
+
+
+def read_columns(raw: bytes) -> tuple[dict[str, object] | None, Columns] | None:
+    """Read a header's JSON, metadata and tensors; None if it is written in another form.
+
+    Names differ, offsets and sizes are integers; nothing else is checked.
+    """
     if b"\\" in raw or len(raw.translate(None, _CONTROLS)) != len(raw):
         return None
     try:
         metadata, text = _metadata_and_rest(raw.decode().rstrip(" "))
-        return None if text is None else _columns(metadata, text)
+        columns = None if text is None else _columns(text)
     except (ValueError, RecursionError, MemoryError):
         return None
+    return None if columns is None else (metadata, columns)
 
 
 def _metadata_and_rest(text: str) -> tuple[dict[str, object] | None, str | None]:
@@ -55,25 +75,28 @@ def _metadata_and_rest(text: str) -> tuple[dict[str, object] | None, str | None]
     return value, f"{text[end + 1 : -1]}," if text.endswith("}") else None
 
 
-def _columns(metadata: dict[str, object] | None, text: str) -> Columns | None:
+def _columns(text: str) -> Columns | None:
     pieces = text.split('"')
     count, rest = divmod(len(pieces), 10)
     names, places = pieces[1::10], pieces[10::10]
     if rest != 1 or pieces[0] or any(pieces[at::10].count(fixed) != count for at, fixed in _FIXED):
         return None
-    shapes, offsets = _shapes(pieces[8::10]), _offsets(places)
-    if shapes is None or offsets is None or len({*names, "__metadata__"}) != count + 1:
+    specs, offsets = _specs(pieces[5::10], pieces[8::10]), _offsets(places)
+    if specs is None or offsets is None or len({*names, "__metadata__"}) != count + 1:
         return None
-    return Columns(metadata, names, pieces[5::10], shapes, offsets[::2], offsets[1::2])
+    return Columns(names, specs, offsets[::2], offsets[1::2])
 
 
-def _shapes(texts: list[str]) -> list[tuple[int, ...]] | None:
-    """Read `:[2,3],` and the like; there are few that differ."""
-    known: dict[str, Any] = {text: _SIZES.fullmatch(text) for text in set(texts)}
-    if None in known.values():
-        return None
-    read = {text: tuple(json.loads(f"[{found[1]}]")) for text, found in known.items()}
-    return list(map(read.__getitem__, texts))
+def _specs(dtypes: list[str], shapes: list[str]) -> list[TensorSpec] | None:
+    """Read dtypes, and shapes as `:[2,3],`."""
+    both = list(map(add, dtypes, shapes))
+    known: dict[str, TensorSpec] = {}
+    for text, dtype, shape in {each: (each, *kind) for each, *kind in zip(both, dtypes, shapes, strict=True)}.values():
+        found = _SIZES.fullmatch(shape)
+        if found is None:
+            return None
+        known[text] = TensorSpec(dtype, tuple(json.loads(f"[{found[1]}]")))
+    return list(map(known.__getitem__, both))
 
 
 def _offsets(texts: list[str]) -> list[int] | None:

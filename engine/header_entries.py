@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, repeat
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from operator import itemgetter, sub
 from typing import Any
 
 from weightloom.engine.errors import CheckpointError
 from weightloom.engine.header_columns import Columns
 from weightloom.engine.header_entry import HeaderEntry, read_entry, tensor_length
+from weightloom.engine.spec import TensorSpec
 
 _FIELDS = ("dtype", "shape", "data_offsets")
 _fields = itemgetter(*_FIELDS)
 
 
-def read_entries(values: Mapping[str, Any], data_length: int, file: str) -> tuple[HeaderEntry, ...]:
+def read_entries(values: Mapping[str, Any], data_length: int, file: str) -> Columns:
     """Check what a header says of its tensors. Raises CheckpointError that names the tensor and the field."""
     columns = _columns(values) if values else None
-    found = None if columns is None else entries_of(columns, data_length, file)
+    if columns is not None and are_sound(columns, data_length, file):
+        return columns
     # What is wrong, and where, is found one by one.
-    return found or tuple([read_entry(*each, data_length, file) for each in values.items()])
+    return _of([read_entry(*each, data_length, file) for each in values.items()])
 
 
-def entries_of(columns: Columns, data_length: int, file: str) -> tuple[HeaderEntry, ...] | None:
-    """Give the entries, or None unless all of them are sound."""
-    lengths = _lengths(list(zip(columns.dtypes, columns.shapes, strict=True)), file)
-    starts, ends = columns.starts, columns.ends
-    if lengths is None or min(starts) < 0 or max(ends) > data_length or list(map(sub, ends, starts)) != lengths:
-        return None
-    rows = zip(columns.names, columns.dtypes, columns.shapes, starts, ends, strict=True)
-    # A named tuple's own constructor takes three times as long.
-    return tuple(map(tuple.__new__, repeat(HeaderEntry), rows))
+def are_sound(columns: Columns, data_length: int, file: str) -> bool:
+    """Say whether each tensor has a known dtype, a possible shape, and the bytes of both within the data."""
+    try:
+        lengths = {id(spec): _length(spec, file) for spec in {id(spec): spec for spec in columns.specs}.values()}
+    except CheckpointError:
+        return False
+    inside = min(columns.starts, default=0) >= 0 and max(columns.ends, default=0) <= data_length
+    return inside and list(map(sub, columns.ends, columns.starts)) == [lengths[id(spec)] for spec in columns.specs]
+
+
+def _length(spec: TensorSpec, file: str) -> int:
+    return tensor_length("", spec.dtype, spec.shape, file)
 
 
 def _columns(values: Mapping[str, Any]) -> Columns | None:
@@ -46,17 +51,19 @@ def _columns(values: Mapping[str, Any]) -> Columns | None:
         return None
     if not _are(int, chain(chain.from_iterable(shapes), chain.from_iterable(offsets))):
         return None
-    starts, ends = zip(*offsets, strict=True)
-    return Columns(None, tuple(values), dtypes, tuple(map(tuple, shapes)), starts, ends)
+    return _of(map(HeaderEntry, values, dtypes, map(tuple, shapes), *zip(*offsets, strict=True)))
 
 
-def _lengths(kinds: Sequence[tuple[str, tuple[int, ...]]], file: str) -> list[int] | None:
-    """Give the bytes that each tensor takes, or None if one has an unsound dtype or shape."""
-    try:
-        known = {kind: tensor_length("", *kind, file) for kind in set(kinds)}
-    except CheckpointError:
-        return None
-    return list(map(known.__getitem__, kinds))
+def _of(entries: Iterable[HeaderEntry]) -> Columns:
+    names, specs, starts, ends = list[str](), list[TensorSpec](), list[int](), list[int]()
+    known: dict[tuple[str, tuple[int, ...]], TensorSpec] = {}
+    for name, dtype, shape, start, end in entries:
+        kind = (dtype, shape)
+        names.append(name)
+        specs.append(known.get(kind) or known.setdefault(kind, TensorSpec(*kind)))
+        starts.append(start)
+        ends.append(end)
+    return Columns(names, specs, starts, ends)
 
 
 def _are(kind: type, values: Iterable[object]) -> bool:

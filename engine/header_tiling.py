@@ -6,27 +6,24 @@ from collections.abc import Sequence
 from operator import attrgetter
 
 from weightloom.engine.errors import CheckpointError
+from weightloom.engine.header_columns import Columns
 from weightloom.engine.header_entry import HeaderEntry
 from weightloom.engine.show import shown
 
 
-def check_tiling(entries: Sequence[HeaderEntry], data_length: int, file: str) -> None:
+def check_tiling(columns: Columns, data_length: int, file: str) -> None:
     """Check that the byte ranges tile `data_length` bytes; empty tensors may lie anywhere in them.
 
     Raises CheckpointError that names the tensors beside the overlap or the hole.
     """
-    if not _tile(entries, data_length):
-        raise _broken(entries, data_length, file)
+    in_order = (*columns.starts, data_length) == (0, *columns.ends)
+    error = None if in_order else _broken(columns.entries(), data_length, file)
+    if error is not None:
+        raise error
 
 
-def _tile(entries: Sequence[HeaderEntry], data_length: int) -> bool:
-    spans = sorted([(start, end) for _, _, _, start, end in entries if start != end])
-    starts, ends = zip(*spans, strict=True) if spans else ((), ())
-    return (*starts, data_length) == (0, *ends)
-
-
-def _broken(entries: Sequence[HeaderEntry], data_length: int, file: str) -> CheckpointError:
-    """Find the first place where the ranges do not tile the data."""
+def _broken(entries: Sequence[HeaderEntry], data_length: int, file: str) -> CheckpointError | None:
+    """Give the error for the first place where the ranges do not tile the data."""
     end, last = 0, None
     for entry in sorted(entries, key=attrgetter("start", "end")):
         if entry.start == entry.end:
@@ -34,7 +31,7 @@ def _broken(entries: Sequence[HeaderEntry], data_length: int, file: str) -> Chec
         if entry.start != end:
             return _overlap(last, entry, file) if entry.start < end else _hole(last, entry, end, file)
         end, last = entry.end, entry
-    return _rest(last, data_length - end, file)
+    return None if end == data_length else _rest(last, data_length - end, file)
 
 
 def _overlap(last: HeaderEntry | None, entry: HeaderEntry, file: str) -> CheckpointError:

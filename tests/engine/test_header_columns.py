@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from weightloom.engine.errors import CheckpointError
 from weightloom.engine.header import parse_header
 from weightloom.engine.header_columns import Columns, read_columns
+from weightloom.engine.spec import TensorSpec
 from weightloom.engine.strict_json import parse_object, parse_regular, strings_in
 
 NAMES = st.sampled_from(("a", "model.1.w", "é", "__metadata__", ":", "],[", "dtype"))
@@ -40,18 +41,12 @@ def changed(text: str, changes: list[tuple[int, int, str]]) -> str:
     return text
 
 
-def said_by(values: dict[str, Any]) -> Columns:
+def said_by(values: dict[str, Any]) -> tuple[Any, Columns]:
     metadata = values.pop("__metadata__", None)
     fields = list(values.values())
     ranges = [each["data_offsets"] for each in fields]
-    return Columns(
-        metadata,
-        list(values),
-        [each["dtype"] for each in fields],
-        [tuple(each["shape"]) for each in fields],
-        [start for start, _ in ranges],
-        [end for _, end in ranges],
-    )
+    specs = [TensorSpec(each["dtype"], tuple(each["shape"])) for each in fields]
+    return metadata, Columns(list(values), specs, [start for start, _ in ranges], [end for _, end in ranges])
 
 
 @example(None, [("a", "F32", [2], (0, 8))], [])
@@ -63,11 +58,12 @@ def test_columns_are_what_the_json_says(
     metadata: dict[str, str] | None, entries: list[Any], changes: list[tuple[int, int, str]]
 ) -> None:
     raw = changed(text_of(metadata, entries), changes).encode()
-    columns = read_columns(raw)
-    event(f"read: {columns is not None}, changed: {bool(changes)}")
-    if columns is not None:
-        assert columns == said_by(parse_object(raw, file="f", what="it"))
-        assert all(type(number) is int for number in (*columns.starts, *columns.ends))
+    found = read_columns(raw)
+    event(f"read: {found is not None}, changed: {bool(changes)}")
+    if found is not None:
+        assert found == said_by(parse_object(raw, file="f", what="it"))
+        assert all(type(number) is int for number in (*found[1].starts, *found[1].ends))
+        assert len(set(map(id, found[1].specs))) == len(set(found[1].specs))
     elif not changes and entries and len({"__metadata__", *(each[0] for each in entries)}) > len(entries):
         raise AssertionError("a regular header was not read")
 
