@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from weightloom.engine.program import Program
     from weightloom.engine.ruleset import RuleSet
 
+_NUMBER = re.compile(r"\d+")
+_FIRST_NUMBER = re.compile(r"\D*\d+")
 # What becomes of a name: the parameter that it alone leads to ("" where it leads to more, or is not alone), and how.
 Fate: TypeAlias = "tuple[str, Program | None]"
 
@@ -72,8 +75,23 @@ def with_seen_layout(choice: Choice, checkpoint: Checkpoint, place: str) -> Choi
     if len(known) < 2:
         return choice
     config = choice.config.values if choice.config else {}
-    readings = [_read(layout, choice.rules_in(layout), checkpoint, config) for layout in known]
+    rules = {layout: choice.rules_in(layout) for layout in known}
+    seen = _sample(checkpoint)
+    readings = [_read(layout, rules[layout], seen, config) for layout in known]
     return replace(choice, layout=_decided(readings, checkpoint.metadata.get("format"), place))
+
+
+def _sample(checkpoint: Checkpoint) -> Checkpoint:
+    """Give names, dtypes and shapes of each layer's first tensor of a kind: what holds for one expert does for all."""
+    first: dict[tuple[str, str], tuple[list[int], str]] = {}
+    for name in checkpoint.tensors:
+        start = _FIRST_NUMBER.match(name)
+        layer, rest = (name, "") if start is None else (start[0], name[start.end() :])
+        found = (list(map(int, _NUMBER.findall(rest))), name)
+        kind = (layer, _NUMBER.sub("*", rest))
+        first[kind] = min(first.get(kind, found), found)
+    specs = {name: checkpoint.logical[name] for _, name in first.values()}
+    return Checkpoint.from_specs(specs, checkpoint.metadata)
 
 
 def _read(layout: str, rules: RuleSet, checkpoint: Checkpoint, config: Mapping[str, object]) -> _Reading:
