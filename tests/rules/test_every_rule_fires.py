@@ -30,7 +30,7 @@ from weightloom.rules import load_rules
 def test_every_rule_of_a_file_acts_on_some_name(family: str, layout: str) -> None:
     rules = load_rules(family, layout)
     names = sorted({name for rule in rules for name in names_of(rule)})
-    acting = {rules[number] for number in numbers_that_act(names, rules)}
+    acting = {rule for together in conditions(rules) for rule in those_that_act(names, together)}
     idle = [rule.title() for rule in rules if rule not in acting and not acts_on_parameters(rule)]
     assert idle == []
 
@@ -38,7 +38,7 @@ def test_every_rule_of_a_file_acts_on_some_name(family: str, layout: str) -> Non
 def names_of(rule: Rule) -> Iterator[str]:
     """Names that a rule is for, among others; of a prefix both forms."""
     if isinstance(rule, PrefixChange):
-        yield from forms(rule)
+        yield from (f"{start}x.weight" for start in forms(rule))
     elif isinstance(rule, DropLayers):
         parts = names_for(rule.parts) if rule.parts else ["w"]
         yield from (f"{name}.{n}.{part}" for name in names_for(rule.layers) for part in parts for n in range(10))
@@ -48,18 +48,22 @@ def names_of(rule: Rule) -> Iterator[str]:
 
 
 def forms(rule: PrefixChange) -> tuple[str, str]:
-    """A name with the prefix, and without it."""
+    """How names begin with the prefix, and without it."""
     above = f"{rule.model_prefix}." if rule.model_prefix else ""
-    return f"{above}{rule.prefix_to_add or rule.prefix_to_remove}.x.weight", f"{above}x.weight"
+    return f"{above}{rule.prefix_to_add or rule.prefix_to_remove}.", above
 
 
-def numbers_that_act(names: list[str], rules: RuleSet) -> set[int]:
+def conditions(rules: RuleSet) -> Iterator[list[Rule]]:
+    """For each condition the rules that hold then, for those of others may exclude them."""
+    for when in {rule.when for rule in rules} | {None}:
+        yield [rule for rule in rules if rule.when in (None, when)]
+
+
+def those_that_act(names: list[str], rules: list[Rule]) -> Iterator[Rule]:
     """The rules that rename, claim or drop one of the names, all of them at once."""
-    bound = tuple(rule.bound(CONFIG) for rule in rules)
-    found: set[int] = set()
-    for each in resolve(names, bound)[1]:
-        found.update(each.acted, (claim.converter for claim in each.claims), [] if each.drop is None else [each.drop])
-    return found
+    for each in resolve(names, tuple(rule.bound(CONFIG) for rule in rules))[1]:
+        dropping = [] if each.drop is None else [each.drop]
+        yield from (rules[number] for number in (*each.acted, *(claim.converter for claim in each.claims), *dropping))
 
 
 def acts_on_parameters(rule: Rule) -> bool:
@@ -84,12 +88,13 @@ def test_both_published_forms_of_a_prefix_lead_to_one_name(family: str, layout: 
     """Alone: what else a file's rules do to the two is theirs to say."""
     spec = TensorSpec("F32", (1,))
     made = set()
-    for name in forms(rule):
+    names = [f"{start}x.weight" for start in forms(rule)]
+    for name in names:
         plan = build_plan(Checkpoint.from_specs({name: spec}), [rule.replace(when=None)])
         plan.check()
         assert plan.inverse().params.keys() == {name}
         made |= plan.params.keys()
-    with_prefix, without = forms(rule)
+    with_prefix, without = names
     assert made == ({with_prefix} if rule.prefix_to_add else {without})
 
 

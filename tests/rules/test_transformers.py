@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from tests.oracle.all_keys.build import build
-from tests.oracle.all_keys.jobs import Job, registered
+from tests.oracle.all_keys.jobs import Job, mapping, registered
 from tests.rules.scoped_table import WALKS, Walk
+from tests.rules.test_every_rule_fires import forms
 from weightloom.engine.converter import WeightConverter
+from weightloom.engine.prefix import PrefixChange
 from weightloom.engine.renaming import Renaming
 from weightloom.engine.resolve import Claim, resolve
 from weightloom.engine.rule import Rule
@@ -87,6 +89,27 @@ def test_an_identifier_sends_names_where_transformers_does(identifier: str) -> N
     assert rules is not None
     names = names_for([*rules, *(registry("mixtral") or ())])
     assert ours(names, rules) == theirs(names, transforms)
+
+
+PREFIXED = [
+    key
+    for key in registered()
+    if key in registry.identifiers() and any(isinstance(rule, PrefixChange) for rule in registry(key) or ())
+]
+
+
+@pytest.mark.parametrize("key", PREFIXED)
+def test_both_forms_of_a_prefix_go_where_transformers_sends_them(key: str) -> None:
+    rules = registry(key)
+    assert rules is not None
+    names = [
+        f"{start}{rest}.weight"
+        for rule in rules
+        if isinstance(rule, PrefixChange)
+        for start in forms(rule)
+        for rest in ("x", "layers.0.norm")
+    ]
+    assert ours(names, rules) == theirs(names, mapping()[key])
 
 
 def test_every_identifier_that_shares_these_rules_is_there() -> None:
