@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -76,9 +76,18 @@ def with_seen_layout(choice: Choice, checkpoint: Checkpoint, place: str) -> Choi
         return choice
     config = choice.config.values if choice.config else {}
     rules = {layout: choice.rules_in(layout) for layout in known}
+    said = checkpoint.metadata.get("format")
+    if len(set(rules.values())) == 1:
+        return replace(choice, layout=_by_format(known, said))
     seen = _sample(checkpoint)
     readings = [_read(layout, rules[layout], seen, config) for layout in known]
-    return replace(choice, layout=_decided(readings, checkpoint.metadata.get("format"), place))
+    return replace(choice, layout=_decided(readings, said, place))
+
+
+def _by_format(known: Sequence[str], said: str | None) -> str:
+    """Give the layout that a format stands for."""
+    wanted = MLX if said == MLX else DEFAULT_LAYOUT
+    return next(layout for layout in (wanted, DEFAULT_LAYOUT, known[0]) if layout in known)
 
 
 def _sample(checkpoint: Checkpoint) -> Checkpoint:
@@ -113,7 +122,7 @@ def _decided(readings: Iterable[_Reading], said: str | None, place: str) -> str:
     alone = {each.layout: each.alone(other for other in found if other is not each) for each in found}
     speaking = [layout for layout, names in alone.items() if names]
     disputed = _disputed(found)
-    by_format = MLX if said == MLX and MLX in alone else DEFAULT_LAYOUT if DEFAULT_LAYOUT in alone else found[0].layout
+    by_format = _by_format(list(alone), said)
     if len(speaking) > 1:
         shown = "; ".join(f"{layout} has {listed(sorted(alone[layout]), 2)}" for layout in speaking)
         raise _open(f"its names are of several layouts: {shown}", speaking, place)
