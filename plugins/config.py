@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Mapping
+from math import isnan
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -84,7 +85,7 @@ def _fitting(value: Any, hint: Any) -> Any:
 def _plain(value: Any, hint: Any) -> Any:
     if isinstance(value, bool) or hint is bool:
         return value if hint is bool and isinstance(value, bool) else _UNFIT
-    if hint is float and isinstance(value, int | float):
+    if hint is float and isinstance(value, int | float) and not isnan(value):
         return float(value) if isinstance(value, float) or abs(value) <= sys.float_info.max else _UNFIT
     if hint is int and isinstance(value, int):
         return value

@@ -13,6 +13,7 @@ from typing import Any
 from weightloom.engine.errors import CheckpointError
 from weightloom.engine.os_errors import storage_error
 from weightloom.engine.show import shown
+from weightloom.runtime.config_text import repaired
 
 NAME = "config.json"
 _MAX_BYTES = 64 << 20
@@ -20,11 +21,24 @@ _MAX_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Config:
-    """A config: where it is, its bytes as they are, and its values. The properties raise CheckpointError."""
+    """A config: where it is, its bytes as they are, its values, and what had to be repaired to read them.
+
+    The properties raise CheckpointError.
+    """
 
     path: Path
     raw: bytes
     values: Mapping[str, Any]
+
+    @property
+    def repairs(self) -> tuple[str, ...]:
+        """What is no JSON in the text, and what was made of it; () where it is strict JSON."""
+        return repaired(self.raw.decode()).repairs
+
+    @property
+    def saved(self) -> bytes:
+        """The bytes to save: those that were read, made strict JSON where they are not."""
+        return repaired(self.raw.decode()).strict.encode() if self.repairs else self.raw
 
     @property
     def model_type(self) -> str | None:
@@ -85,9 +99,9 @@ def read_config(path: Path) -> Config:
 
 
 def parse(raw: bytes, path: Path) -> Mapping[str, Any]:
-    """Read one JSON object; NaN and Infinity, which Python writes, are accepted. Raises CheckpointError."""
+    """Read one JSON object, repaired as `repaired` does. Raises CheckpointError."""
     try:
-        value = json.loads(raw.decode(), object_pairs_hook=_unique)
+        value = json.loads(repaired(raw.decode()).readable, object_pairs_hook=_unique)
     except _Twice as error:
         seen = f"the field {shown(error.name)} is there twice"
         raise CheckpointError(seen, expected="each field once", file=path, field=error.name) from error

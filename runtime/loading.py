@@ -102,7 +102,9 @@ def _loaded(
     config, tokenizer = opened.need_config(), opened.tokenizer()
     about_template = tokenizer.template.note if tokenizer and tokenizer.template else None
     lacking = (f"{name} is not in the checkpoint, and as the module made it" for name in plan.report.missing)
-    notes = (*lacking, *ignored_code(opened.folder, config.values), *([about_template] if about_template else []))
+    repairs = (f"config.json: {each}" for each in config.repairs)
+    code = ignored_code(opened.folder, config.values)
+    notes = (*repairs, *lacking, *code, *([about_template] if about_template else []))
     return LoadedModel(
         model=found.module,
         config=config.values,
@@ -124,7 +126,7 @@ def _loaded(
 def _cast_side_files(opened: Opened, cast: str) -> Mapping[str, bytes | Path]:
     """Give the side files of a model that was cast: its config names the new dtype, and nothing is kept."""
     files = {name: content for name, content in opened.side_files().items() if name != KEPT_NAME}
-    return {**files, CONFIG_NAME: with_dtype_field((opened.beside or opened.need_config()).raw, cast)}
+    return {**files, CONFIG_NAME: with_dtype_field((opened.beside or opened.need_config()).saved, cast)}
 
 
 def _refuse_unfilled(**options: object) -> None:

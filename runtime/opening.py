@@ -123,6 +123,8 @@ def _side_files(path: Path, config: Config | None, kept: Kept | None) -> Mapping
     found: dict[str, bytes | Path] = dict(side_files(path if path.is_dir() else path.parent).taken) if mine else {}
     if config is not None:
         found.setdefault("config.json", config.raw)
+        if config.repairs:
+            found["config.json"] = config.saved
     return found if kept is None else {**found, KEPT_NAME: kept.path}
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 from pathlib import Path
 
@@ -8,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.runtime.support import T0_CONFIG, checkpoint
 from weightloom.engine.errors import CheckpointError, StorageError, WeightloomError
 from weightloom.runtime.config import Config, find_config, parse, read_config
+from weightloom.runtime.opening import open_path
 
 PLACE = Path("config.json")
 
 
 def config(values: object) -> Config:
-    import json
-
     raw = json.dumps(values).encode()
     return Config(PLACE, raw, parse(raw, PLACE))
 
@@ -66,9 +67,9 @@ def test_pythons_own_numbers_are_accepted() -> None:
         (b"[]", "not an object"),
         (b"null", "not an object"),
         (b"", "line 1 column 1"),
-        (b'{"a": 1,}', "not JSON"),
+        (b'{"a": 1,,}', "not JSON"),
         (b'{"a": "\xff"}', "at byte 7"),
-        (b"\xef\xbb\xbf{}", "not JSON"),
+        (b"\xef\xbb\xbf\xef\xbb\xbf{}", "not JSON"),
         (b'{"a": 1}'.decode().encode("utf-16"), "not JSON"),
         (b'{"a":' * 100_000, "nested too deeply"),
         (b'{"a": ' + b"9" * 5000 + b"}", "thousands of digits"),
@@ -101,3 +102,16 @@ def test_one_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "as_folder.json").mkdir()
     with pytest.raises(StorageError, match="cannot read"):
         read_config(tmp_path / "as_folder.json")
+
+
+def test_a_repaired_config_says_so_and_is_saved_as_strict_json(tmp_path: Path) -> None:
+    path = checkpoint(tmp_path)
+    text = json.dumps({**T0_CONFIG, "time_step_limit": [0.0, math.inf], "_name_or_path": "Infinity-7B"})
+    (path / "config.json").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    with open_path(path) as opened:
+        found = opened.need_config()
+        assert found.values["time_step_limit"] == [0.0, math.inf] and found.values["_name_or_path"] == "Infinity-7B"
+        assert found.repairs[0] == "a byte-order mark is left out" and "Infinity is no JSON" in found.repairs[1]
+        saved = opened.side_files()["config.json"]
+    assert isinstance(saved, bytes)
+    assert json.loads(saved, parse_constant=lambda name: pytest.fail(name)) == found.values
