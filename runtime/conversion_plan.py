@@ -9,12 +9,15 @@ from weightloom.engine.build import build_plan
 from weightloom.engine.cast import with_dtype
 from weightloom.engine.claims import KeepDtype
 from weightloom.engine.errors import UsageError
+from weightloom.engine.floats import check_floats, with_floats
 from weightloom.engine.fresh import save_plan
 from weightloom.engine.plan import Plan
 from weightloom.engine.rule import Rule
 from weightloom.engine.ruleset import RuleSet
 from weightloom.runtime.choice import Choice, only_shipped
 from weightloom.runtime.extras import need_mlx
+from weightloom.runtime.fp8_config import block_size
+from weightloom.runtime.layout_record import MLX
 from weightloom.runtime.opening import Opened
 from weightloom.runtime.order import CANONICAL, ORIGINAL
 from weightloom.runtime.reading import plan_opened
@@ -40,6 +43,7 @@ def conversion_plan(opened: Opened, choice: Choice, layout: str, dtype: str | No
     plan.check()
     left_out = (*(kept.name for kept in plan.kept), *(name for group in plan.copies for name in group.sources))
     plan = _cast(plan, dtype, keep)
+    plan = _floats(plan, config) if layout == MLX else plan
     if layout != CANONICAL:
         plan = plan.then(save_plan(_target_rules(choice, layout), plan.params, config).inverse())
     return plan, tuple(sorted(left_out))
@@ -63,6 +67,15 @@ def _by_parameter(plan: Plan, keep: NamePicker) -> NamePicker:
         return keep(name) if group is None else any(map(keep, group.targets))
 
     return keeps
+
+
+def _floats(plan: Plan, config: Mapping[str, Any]) -> Plan:
+    """Turn codes into floats, which are all that the layout's readers take."""
+    block = block_size(config)
+    if block is not None:
+        return with_floats(plan, block)
+    check_floats(plan)
+    return plan
 
 
 def _cast(plan: Plan, dtype: str | None, keep: NamePicker) -> Plan:

@@ -2,7 +2,8 @@
 
 mlx-lm looks for the rotary settings where configs had them before Transformers 5: `rope_theta`, `rope_scaling` and
 `partial_rotary_factor` beside the sizes, `rope_local_base_freq` for sliding layers; and it reads infinity as Python
-spells it. Other fields are rule data.
+spells it. Weights in blocks of FP8 codes are floats there, and their config says nothing of blocks. Other fields are
+rule data.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from weightloom.rules.config_fields import Wanted
 from weightloom.runtime.choice import Choice
+from weightloom.runtime.fp8_config import without_blocks
 from weightloom.runtime.layout_record import MLX
 
 _ROPE = "rope_parameters"
@@ -29,11 +31,12 @@ def config_in(layout: str, choice: Choice, raw: bytes) -> bytes:
 
     known = choice.identifier if choice.identifier in registry else None
     wanted = registry.config_fields(known, layout) if known else {}
-    if layout != MLX and not wanted:
+    if layout != MLX and not wanted and choice.layout != MLX:
         return raw
     before: dict[str, Any] = json.loads(raw)
     plain = with_plain_rope(json.loads(raw, object_hook=_plain_number)) if layout == MLX else before
-    after = with_fields(plain, wanted, before)
+    floats = without_blocks(plain) if MLX in (layout, choice.layout) else plain
+    after = with_fields(floats, wanted, before)
     return raw if after == before else (json.dumps(after, indent=2, ensure_ascii=False) + "\n").encode()
 
 

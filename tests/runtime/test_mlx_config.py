@@ -48,7 +48,7 @@ def test_a_sub_config_that_is_not_there_is_not_made() -> None:
 
 
 HEAD = "schema: 1\nfamily: mine\nlayouts:\n  other:\n    rules: []\n    config: "
-WRONG = ["[a]", "{a: [b]}", "{a: {each: b}}", "{a: {each: b, as: c}}", "{a: {each: b, as: {c: 1}}}", "{a: 'b +'}"]
+WRONG = ["[a]", "{a: [b]}", "{a: {each: b}}", "{a: {each: b, as: c}}", "{a: {each: b, as: {c: [1]}}}", "{a: 'b +'}"]
 
 
 @pytest.mark.parametrize("text", WRONG)

@@ -17,6 +17,8 @@ from tests.oracle.peer import Held
 Relay = Callable[[Path], None]
 
 _BLOCK = 32
+_SIDE = 128
+_FLOATS = ("embed_tokens", "lm_head", "norm", ".gate.")
 
 
 def turned_experts(place: Path) -> None:
@@ -33,6 +35,12 @@ def blocks_of_codes(place: Path) -> None:
 def further_layer(place: Path) -> None:
     """One more layer behind those that the model has, which guesses further tokens."""
     _rewrite(place, {"num_nextn_predict_layers": 1}, _with_further)
+
+
+def codes_in_blocks(place: Path) -> None:
+    """Linear layers as codes of 8 bits with a scale for each block of 128 x 128."""
+    how = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [_SIDE, _SIDE]}
+    _rewrite(place, {"quantization_config": how}, _codes)
 
 
 def _rewrite(place: Path, fields: Mapping[str, Any], relay: Callable[[str, Tensor, bytes], Held]) -> None:
@@ -66,3 +74,16 @@ def _blocks(name: str, spec: Tensor, raw: bytes) -> Held:
     scales = random.integers(120, 125, codes.shape[:-1], np.uint8)
     parts = {"blocks": codes, "scales": scales}
     return {f"{name}_{part}": (Tensor("U8", each.shape), each.tobytes()) for part, each in parts.items()}
+
+
+def _codes(name: str, spec: Tensor, raw: bytes) -> Held:
+    if len(spec.shape) < 2 or any(part in name for part in _FLOATS):
+        return {name: (spec, raw)}
+    rows, columns = spec.shape
+    random = np.random.default_rng(len(name))
+    codes = random.integers(0, 0x7E, spec.shape, np.uint8, endpoint=True) | random.choice([0, 0x80], spec.shape)
+    scales = random.uniform(0.001, 0.01, (-(-rows // _SIDE), -(-columns // _SIDE))).astype(np.float32)
+    return {
+        name: (Tensor("F8_E4M3", spec.shape), codes.astype(np.uint8).tobytes()),
+        f"{name}_scale_inv": (Tensor("F32", scales.shape), scales.tobytes()),
+    }

@@ -61,9 +61,8 @@ class Step3p5(Trial):
 
         place, random = self.directory / "published", np.random.default_rng(0)
         place.mkdir()
-        shapes = {
-            _published(name): array.shape for name, array in tree_flatten(Model(ModelArgs.from_dict(CONFIG)).parameters())
-        }
+        held = tree_flatten(Model(ModelArgs.from_dict(CONFIG)).parameters())
+        shapes = {_published(name): array.shape for name, array in held}
         data = {name: random.normal(0, 0.5, shape).astype(np.float32).tobytes() for name, shape in shapes.items()}
         specs = {name: Tensor("F32", tuple(shape)) for name, shape in shapes.items()}
         (place / "model.safetensors").write_bytes(file_bytes(specs, data))
