@@ -48,7 +48,7 @@ def inspect(path: str | Path, *, estimate_memory: bool = False, wish: Wish | Non
             dtypes=_totals(checkpoint.tensors.values()),
             templates=_templates(checkpoint.tensors),
             metadata=dict(checkpoint.metadata),
-            notes=(*checkpoint.notes, *ignored_code(opened.folder, config.values if config else {})),
+            notes=(*checkpoint.notes, *_config_notes(opened.folder, config)),
             memory=_memory(checkpoint, choice) if choice and estimate_memory else None,
             kept=_kept(opened.kept) if opened.kept else None,
         )
@@ -63,6 +63,12 @@ def _kept(kept: Kept) -> KeptBeside:
         tensors=tuple(kept.names),
         nbytes=kept.path.stat().st_size,
     )
+
+
+def _config_notes(folder: Path, config: Config | None) -> tuple[str, ...]:
+    if config is None:
+        return ignored_code(folder, {})
+    return (*(f"{config.path.name}: {each}" for each in config.repairs), *ignored_code(folder, config.values))
 
 
 def _own_files(config: Config | None) -> tuple[Path, ...]:
