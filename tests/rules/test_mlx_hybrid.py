@@ -157,3 +157,18 @@ def test_class_names_lead_there_too() -> None:
         assert choice is not None
         fresh = save_plan(choice.rules_in("mlx"), specs(TEXT[1] | {"model.visual.w": (H,)}), config)
         assert {name: spec.logical() for name, spec in fresh.sources.items()} == specs(TEXT[0])
+
+
+@pytest.mark.parametrize(
+    ("family", "text", "kept"), [("gemma3n", "gemma3n_text", True), ("gemma4", "gemma4_text", False)]
+)
+def test_keys_of_layers_that_share_them_go_where_mlx_lm_wants_them(family: str, text: str, kept: bool) -> None:
+    """Published files have them. mlx-lm's gemma3n has room for them, and asks for them; its gemma4 has none."""
+    fields = {"text_config": {"model_type": text, "num_hidden_layers": 2, "num_kv_shared_layers": 1}}
+    config = {"model_type": family, **fields}
+    choice = find_choice(Config(Path("config.json"), b"", config), Wish())
+    assert choice is not None
+    names = {f"model.language_model.layers.{n}.self_attn.k_proj.weight": (H, H) for n in range(2)}
+    plan = build_plan(Checkpoint.from_specs(specs(names)), choice.rules_in("hf"), config=config)
+    written = plan.then(save_plan(choice.rules_in("mlx"), plan.params, config).inverse())
+    assert len(written.params) == (2 if kept else 1)

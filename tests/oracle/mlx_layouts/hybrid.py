@@ -9,6 +9,11 @@ _FOUR = {"text_config": {"num_hidden_layers": 4}}
 _SIX = {"text_config": {"num_hidden_layers": 6}}
 _ROPE = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [1, 1, 2]}
 _SECTIONS = {"text_config": {"rope_parameters": _ROPE}}
+_SHARED = {
+    "num_hidden_layers": 4,
+    "num_kv_shared_layers": 2,
+    "layer_types": ["sliding_attention", "full_attention"] * 2,
+}
 _GEMMA4_EXPERTS = {"enable_moe_block": True, "num_experts": 4, "top_k_experts": 2, "moe_intermediate_size": 24}
 _GEMMA4_SIGHT = {
     "vision_config": {
@@ -140,6 +145,7 @@ HYBRID: tuple[Family, ...] = (
     Family("gemma4", destroyed=_TOWERS),
     Family("gemma4", changes=_GEMMA4_SIGHT, variant="seeing", destroyed=_TOWERS),
     Family("gemma4_text"),
+    Family("gemma4_text", changes=_SHARED, variant="shared"),
     Family("gemma4_text", changes=_GEMMA4_EXPERTS, variant="experts"),
     Family("gemma4_unified", destroyed=_TOWERS),
     Family("mistral3", destroyed=_TOWERS),
