@@ -12,9 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cases.fixtures import plan_of, write
+from tests.laws.sources import in_memory, of_array
+from tests.laws.worlds import Tensor, World, bytes_of
 from weightloom.engine import PlanError, Sharding, TensorSpec
 from weightloom.engine.blocks_of_scales import Blocks, blocks_along, scales_of, weight_of
+from weightloom.engine.floats import with_floats
+from weightloom.engine.read_bytes import parts_read
 from weightloom.engine.sharding import Kind
+from weightloom.engine.wanted import Computed, Cutter, computed
 
 LAYER = "model.layers.0.self_attn.o_proj"
 ROWS: dict[str, Kind] = {r"o_proj\.(weight|scales|biases|weight_scale_inv)$": "row"}
@@ -125,3 +130,35 @@ def test_blocks_from_shapes(size: int, block: int, count: int, short: int) -> No
 def test_scales_that_no_blocks_give() -> None:
     with pytest.raises(PlanError, match="scales along dim 0"):
         blocks_along(0, TensorSpec("F8_E4M3", (100, 2)), TensorSpec("F32", (30, 1)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "in_part"),
+    [
+        ("column", 2, True),
+        ("column", 3, True),
+        ("row", 2, True),
+        ("row", 3, True),
+        ("packed", 2, False),
+        ("packed", 3, True),
+    ],
+)
+def test_codes_that_become_floats_may_be_cut_anywhere(tmp_path: Path, kind: Kind, size: int, in_part: bool) -> None:
+    """Blocks that straddle the cut have their scale on both sides; two halves of torn blocks are computed whole."""
+    rows, columns, block = 768, 600, 128
+    chance = np.random.default_rng(6)
+    codes = Tensor("F8_E4M3", (rows, columns), chance.integers(0, 120, rows * columns, np.uint8).tobytes())
+    scales = of_array(chance.standard_normal((6, 5), dtype=np.float32), "F32")
+    tensors = {f"{LAYER}.weight": codes, f"{LAYER}.weight_scale_inv": scales}
+    with in_memory(tensors, tmp_path) as checkpoint:
+        plan = with_floats(World(tensors, ()).plan(checkpoint), (block, block))
+        whole = plan.load()[f"{LAYER}.weight"]
+        shardings = [Sharding(rank, size, {"o_proj": kind}) for rank in range(size)]
+        parts = [plan.load(sharding)[f"{LAYER}.weight"] for sharding in shardings]
+        (read,) = parts_read(plan, shardings[0])
+    dim = 1 if kind == "row" else 0
+    if kind == "packed":
+        parts = [half for pair in zip(*(mx.split(part, 2, axis=0) for part in parts), strict=True) for half in pair]
+    assert bytes_of(mx.concatenate(parts, axis=dim)) == bytes_of(whole)
+    assert isinstance(next(iter(computed(plan, Cutter.of(plan, shardings[0])))), Computed) == in_part
+    assert read.read >= read.needed
