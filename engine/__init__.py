@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from weightloom.engine.layer_renaming import LayerRenaming as LayerRenaming
     from weightloom.engine.lifting import adapter_rules as adapter_rules
     from weightloom.engine.ops import Add as Add
-    from weightloom.engine.ops import AssertDims as AssertDims
     from weightloom.engine.ops import BitView as BitView
     from weightloom.engine.ops import BlockDiagonal as BlockDiagonal
     from weightloom.engine.ops import ChannelsFirst as ChannelsFirst
@@ -102,7 +101,6 @@ _HOME = {
     "index_map": ("IndexMap",),
     "layer_renaming": ("LayerRenaming",),
     "ops": (
-        "AssertDims",
         "BlockDiagonal",
         "Add",
         "BitView",

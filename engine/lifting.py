@@ -8,13 +8,13 @@ factors; of two joined ones the ranks add up, A joined and B block by block (or 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from weightloom.engine.chain import Chain
 from weightloom.engine.converter import WeightConverter
 from weightloom.engine.errors import PlanError, RuleError
-from weightloom.engine.ops.asserting import AssertDims
 from weightloom.engine.ops.base import ConversionOp
 from weightloom.engine.renaming import Renaming
 from weightloom.engine.rule import Rule, Scope
@@ -22,30 +22,18 @@ from weightloom.engine.ruleset import RuleSet
 
 A, B, WHOLE = "lora_A", "lora_B", "whole"
 KINDS = (A, B, WHOLE)
-_MATRIX = 2
+_LEAST_DIMS, _MOST_DIMS = 2, 8
 
 
 def adapter_rules(rules: RuleSet | Sequence[Rule]) -> RuleSet:
     """Give the rules that map an adapter's names and factors as `rules` maps the model's names and tensors.
 
-    Factors are of matrices: A is (rank, columns), B (rows, rank). A converter that cannot be carried over refuses the
-    factors that it claims when they are planned, naming the op. Ties, drops and dtypes are the model's own business.
+    A factor has as many dims as its tensor: A is (..., rank, columns), B (..., rows, rank). A converter that cannot be
+    carried over refuses the factors that it claims when they are planned, naming the op. Ties, drops and dtypes are
+    the model's own business.
     """
     moved = [rule for rule in rules if isinstance(rule, Renaming)]
     return RuleSet(_placed(_carried(rule, kind), kind) for kind in KINDS for rule in moved)
-
-
-@dataclass(frozen=True, slots=True)
-class Refused(ConversionOp):
-    """Stands for ops that cannot be carried over: it refuses whatever it meets, saying why."""
-
-    why: str
-    expected: str
-    hint: str
-
-    def lower(self, chain: Chain) -> None:
-        """Raise PlanError."""
-        raise PlanError(self.why, expected=self.expected, hint=self.hint, field="operations")
 
 
 def _placed(rule: Renaming, kind: str) -> Renaming:
@@ -55,15 +43,75 @@ def _placed(rule: Renaming, kind: str) -> Renaming:
 def _carried(rule: Renaming, kind: str) -> Renaming:
     if not isinstance(rule, WeightConverter) or kind == WHOLE:
         return rule
-    try:
-        return rule.replace(operations=(AssertDims(_MATRIX), *_on_factor(rule.operations, kind)))
-    except (RuleError, PlanError) as error:
-        return rule.replace(operations=(Refused(error.seen, error.expected or "", error.hint or ""),))
+    return rule.replace(operations=(OnFactor(rule.operations, kind),))
 
 
-def _on_factor(ops: Sequence[ConversionOp], kind: str) -> Iterator[ConversionOp]:
-    ndim = _MATRIX
+@dataclass(frozen=True, slots=True)
+class OnFactor(ConversionOp):
+    """Do to one factor of a change what `ops` do to the tensor that is changed."""
+
+    needs_real_shapes: ClassVar[bool] = True
+
+    ops: tuple[ConversionOp, ...]
+    kind: str
+
+    def lower(self, chain: Chain) -> None:
+        """Lower what the ops are on this factor; raises PlanError, naming the op that cannot be carried over."""
+        for op in _on_factor(self.ops, self.kind, _dims(chain))[0]:
+            op.lower(chain)
+
+    def inverse(self) -> OffFactor:
+        """Undo it on the factor."""
+        return OffFactor(self.ops, self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class OffFactor(ConversionOp):
+    """Undo on one factor what `ops` did to it."""
+
+    needs_real_shapes: ClassVar[bool] = True
+
+    ops: tuple[ConversionOp, ...]
+    kind: str
+
+    def lower(self, chain: Chain) -> None:
+        """Lower the inverses, last first; raises as the op does that it undoes."""
+        for op in reversed(self._done(_dims(chain))):
+            op.inverse().lower(chain)
+
+    def inverse(self) -> OnFactor:
+        """Do it again."""
+        return OnFactor(self.ops, self.kind)
+
+    def _done(self, left: int) -> tuple[ConversionOp, ...]:
+        """Give what was done to factors that have as many dims now."""
+        why = PlanError(f"a factor with {left} dims", expected="one that these ops can have made", field="operations")
+        for ndim in range(_LEAST_DIMS, _MOST_DIMS):
+            try:
+                done, after = _on_factor(self.ops, self.kind, ndim)
+            except PlanError as error:
+                why = error
+                continue
+            if after == left:
+                return done
+        raise why
+
+
+def _dims(chain: Chain) -> int:
+    found = {len(spec.shape) for part in chain.parts for spec in part.specs}
+    if len(found) != 1 or min(found) < _LEAST_DIMS:
+        shapes = ", ".join(str(list(spec.shape)) for part in chain.parts for spec in part.specs[:1])
+        raise PlanError(f"factors of {shapes}", expected="two dims at least, and as many in all", field="operations")
+    return found.pop()
+
+
+def _on_factor(ops: Sequence[ConversionOp], kind: str, ndim: int) -> tuple[tuple[ConversionOp, ...], int]:
+    """Give what the ops are on a factor with `ndim` dims, and how many they leave; raises PlanError."""
+    done: tuple[ConversionOp, ...] = ()
     for op in ops:
-        found = op.on_factors(ndim)
-        yield from found.a if kind == A else found.b
-        ndim = found.ndim
+        try:
+            found = op.on_factors(ndim)
+        except RuleError as error:
+            raise PlanError(error.seen, expected=error.expected, hint=error.hint, field=error.field) from error
+        done, ndim = (*done, *(found.a if kind == A else found.b)), found.ndim
+    return done, ndim

@@ -23,7 +23,6 @@ from weightloom.engine.index_map import IndexMap
 from weightloom.engine.moves import Cut, Join, Move, Permute, Reorder, Reshape
 from weightloom.engine.ops import (
     Add,
-    AssertDims,
     BitView,
     BlockDiagonal,
     ChannelsFirst,
@@ -714,11 +713,6 @@ def _unstackable(stage: Stage) -> list[tuple[int, int, int]]:
     ]
 
 
-def _asserts(stage: Stage) -> Drawn:
-    ndims = {len(shape) for part in stage for shape in part}
-    return st.just(Applied(AssertDims(ndims.pop()), lambda parts: parts)) if len(ndims) == 1 else None
-
-
 def _diagonals(stage: Stage) -> Drawn:
     shapes = [shape for part in stage for shape in part]
     if len(shapes) > 8 or min(map(len, shapes)) < 2 or len({(len(shape), shape[:-2]) for shape in shapes}) > 1:
@@ -771,7 +765,6 @@ def _cuts_of_diagonals(stage: Stage) -> Drawn:
 
 
 OP_STEPS: Mapping[type[ConversionOp], Callable[[Stage], Drawn]] = {
-    AssertDims: _asserts,
     BlockDiagonal: _diagonals,
     CutDiagonal: _cuts_of_diagonals,
     Chunk: _chunks,

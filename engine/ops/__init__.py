@@ -6,7 +6,6 @@ if TYPE_CHECKING:
     from weightloom.engine.ops.across import StackAcross as StackAcross
     from weightloom.engine.ops.across import UnstackAcross as UnstackAcross
     from weightloom.engine.ops.adding import Add as Add
-    from weightloom.engine.ops.asserting import AssertDims as AssertDims
     from weightloom.engine.ops.base import ConversionOp as ConversionOp
     from weightloom.engine.ops.channels import ChannelsFirst as ChannelsFirst
     from weightloom.engine.ops.channels import ChannelsLast as ChannelsLast
@@ -44,7 +43,6 @@ _HOME = {
         "UnstackAcross",
     ),
     "adding": ("Add",),
-    "asserting": ("AssertDims",),
     "base": ("ConversionOp",),
     "channels": (
         "ChannelsFirst",

@@ -206,3 +206,46 @@ def test_an_adapter_of_the_base_model_fits_the_whole_and_the_other_way_round(fil
     assert plan.ok()
     assert [change.parameter for change in changes(plan)] == list(params)
     assert {name for group in plan.inverse().groups for name in group.targets} == set(arrays)
+
+
+MLX_NAMES = [
+    WeightRenaming(r"^model\.*.lora_a", "^lora_A.model.*.weight"),
+    WeightRenaming(r"^model\.*.lora_b", "^lora_B.model.*.weight"),
+]
+
+
+def test_factors_of_stacked_experts_have_as_many_dims() -> None:
+    """As mlx-lm writes them: gate and up are stacked and not joined, so that the rows of three dims are joined."""
+    sizes = {"gate_proj": (6, 4), "up_proj": (6, 4), "down_proj": (4, 6)}
+    shapes = {"a": lambda rows, columns: (3, 2, columns), "b": lambda rows, columns: (3, rows, 2)}
+    arrays = filled(
+        {
+            f"model.layers.0.mlp.switch_mlp.{module}.lora_{side}": shape(*size)
+            for module, size in sizes.items()
+            for side, shape in shapes.items()
+        }
+    )
+    experts = "model.layers.0.mlp.experts"
+    params = {
+        f"{experts}.gate_up_proj": TensorSpec("F32", (3, 12, 4)),
+        f"{experts}.down_proj": TensorSpec("F32", (3, 4, 6)),
+    }
+    checkpoint = Checkpoint.from_arrays({name: mx.array(a) for name, a in arrays.items()})
+    plan = plan_adapter(checkpoint, MLX_NAMES, load_rules("qwen3_moe", layout="mlx"), params)
+    assert plan.ok()
+    loaded = {name: np.array(found) for name, found in plan.load().items()}
+    made = {change.parameter: loaded[change.b] @ loaded[change.a] for change in changes(plan)}
+    wanted = {
+        m: arrays[f"model.layers.0.mlp.switch_mlp.{m}.lora_b"] @ arrays[f"model.layers.0.mlp.switch_mlp.{m}.lora_a"]
+        for m in sizes
+    }
+    joined = np.concatenate([wanted["gate_proj"], wanted["up_proj"]], 1)
+    assert np.allclose(made[f"{experts}.gate_up_proj"], joined)
+    assert np.array_equal(made[f"{experts}.down_proj"], wanted["down_proj"])
+
+
+@pytest.mark.parametrize("shape", [(2,), (1, 2, 2)])
+def test_a_factor_has_as_many_dims_as_its_tensor(shape: tuple[int, ...]) -> None:
+    arrays = c60() | {f"{EXPERTS}.0.w1.lora_A.weight": const(1, *shape)}
+    with pytest.raises(PlanError, match=r"lora_A\.model\.layers\.0\.mlp\.experts\.gate_up_proj"):
+        plan_of(arrays, PARAMS).check()
