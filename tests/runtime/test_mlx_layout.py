@@ -224,3 +224,31 @@ def test_an_mlx_form_without_a_record_stays_as_it_is(cli: Cli, tmp_path: Path) -
     assert names_in(tmp_path / "again") == names_in(tmp_path / "mlx")
     said = "\n".join(cli("convert", tmp_path / "mlx", tmp_path / "hf", "--layout", "hf", "--json").data["notes"])
     assert "mlx-lm reads the text model alone" in said
+
+
+def test_new_shards_keep_the_way_back(cli: Cli, tmp_path: Path) -> None:
+    source = checkpoint(tmp_path / "source", gemma3(), GEMMA3_CONFIG)
+    assert cli("convert", source, tmp_path / "mlx", "--layout", "mlx").code == 0
+    assert cli("convert", tmp_path / "mlx", tmp_path / "cut", "--max-shard-size", "512B").code == 0
+    assert (tmp_path / "cut" / "model.safetensors.index.json").exists()
+    assert cli("convert", tmp_path / "cut", tmp_path / "back", "--layout", "hf").code == 0
+    assert contents(tmp_path / "back") == contents(source)
+
+
+def test_in_place_there_and_back(cli: Cli, tmp_path: Path) -> None:
+    folder = checkpoint(tmp_path / "model", gemma3(), GEMMA3_CONFIG)
+    (folder / "tokenizer.json").write_text("{}")
+    before = contents(folder)
+    assert cli("convert", folder, folder, "--layout", "mlx", "--overwrite").code == 0
+    assert KEPT in contents(folder) and "tokenizer.json" in contents(folder)
+    assert cli("convert", folder, folder, "--layout", "hf", "--overwrite").code == 0
+    assert contents(folder) == before
+
+
+def test_one_file_of_an_mlx_form_is_read_alone(cli: Cli, tmp_path: Path) -> None:
+    source = checkpoint(tmp_path / "source", gemma3(), GEMMA3_CONFIG)
+    assert cli("convert", source, tmp_path / "mlx", "--layout", "mlx", "--max-shard-size", "512B").code == 0
+    first = sorted((tmp_path / "mlx").glob("model-*.safetensors"))[0]
+    data = cli("inspect", first, "--json").data
+    assert data["layout"] == "mlx" and data["kept"] is None
+    assert cli("inspect", tmp_path / "mlx" / KEPT).code == 0
