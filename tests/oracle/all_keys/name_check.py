@@ -20,7 +20,6 @@ DIFFERENT = {
     "deepseek_v4": ("", "it puts the level of the base model on later, by guess, and does not take it off again"),
     "dory": (r"7\.attn_alpha|6\.mlp_alpha", "it takes a scale of either kind from any layer"),
     "esm": (r"rotary_embeddings\.inv_freq", "it sends the buffers of all layers to one, of which the first wins"),
-    "inkling2_loop_text": (r"controllers\.self_attn", "it has no such name; ours is what a rename before makes"),
     "kimi_k25": (
         r"vision_tower\.(layers|patch_embed)|mm_projector\.pre_norm",
         "it renames the norms by their first names, ours by what the other renames made; it puts some on by guess",
