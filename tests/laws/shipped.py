@@ -7,9 +7,9 @@ forms that its ops fit, and then all go into one checkpoint.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from weightloom.engine import Checkpoint, Chunk, ConversionOp, Plan, RuleSet, Split, TensorSpec, build_plan
+from weightloom.engine import Checkpoint, Chunk, ConversionOp, Plan, RuleSet, Split, TensorSpec, Transpose, build_plan
 from weightloom.engine.converter import WeightConverter
 from weightloom.engine.patterns import SourcePattern
 from weightloom.engine.renaming import Renaming
@@ -55,10 +55,10 @@ CONFIG = {**_BOTH, "text_config": _BOTH, "vision_config": _BOTH}
 
 
 def forms(wide: int) -> list[tuple[TensorSpec, ...]]:
-    """Specs to try for a converter's source patterns, the last one for all that follow; `wide` times 24 columns."""
+    """Specs to try for a converter's source patterns, one for all or one each; `wide` times 24 columns."""
     columns = 24 * wide
     matrix, tall, taller = (TensorSpec("F32", (rows, columns)) for rows in (24, 72, 96))
-    stack, words = TensorSpec("F32", (24, columns, 24)), TensorSpec("U32", (2, 24, columns))
+    stack, words = TensorSpec("F32", (24, 2 * columns, 24)), TensorSpec("U32", (2, 24, columns))
     convolutions = (TensorSpec("F32", shape) for shape in ((24, 4 * wide, 1), (24, 2, 2, 2 * wide)))
     vectors = (TensorSpec("F32", (size,)) for size in (24, 72))
     heads = (TensorSpec("F32", (2, 12 * wide, 12)), TensorSpec("F32", (2, 12, 12 * wide)))
@@ -116,12 +116,19 @@ class Fitting:
         return {group.rule for group in self.plan(Checkpoint.from_specs(self.tensors)).groups}
 
 
-def fittings(rules: RuleSet) -> list[Fitting]:
-    """Give tensors for all of the rules together, and for each whose conditions exclude others' on its own."""
-    first = fitting(rules)
-    renames = [rule for rule in rules if not isinstance(rule, WeightConverter)]
-    idle = [rule for rule in rules if isinstance(rule, WeightConverter) and rule not in first.used]
-    return [first, *(fitting(RuleSet((*renames, rule), rules.base_model_prefix)) for rule in idle)]
+def fittings(family: str, layout: str) -> list[Fitting]:
+    """Give tensors for all rules of a set together, and for each that another condition's rules are in the way of."""
+    first = fitting(shipped(family, layout))
+    rules = load_rules(family, layout)
+    converters = [rule for rule in rules if isinstance(rule, WeightConverter)]
+    idle = [rule for rule in converters if rule.replace(when=None) not in first.used]
+    return [first, *(fitting(_where(rule, rules)) for rule in idle)]
+
+
+def _where(rule: WeightConverter, rules: RuleSet) -> RuleSet:
+    """A converter alone, with the other kinds of rules that act where it does."""
+    others = (each for each in rules if not isinstance(each, WeightConverter) and each.when in (None, rule.when))
+    return RuleSet((*others, rule), rules.base_model_prefix).replace_all(when=None)
 
 
 def fitting(rules: RuleSet, wide: int = 1) -> Fitting:
@@ -148,6 +155,8 @@ def _for_one(rule: Renaming, guide: RuleSet, wide: int) -> Specs:
     if not isinstance(rule, WeightConverter):
         return dict.fromkeys(names, TensorSpec("F32", (24, 24 * wide)))
     for form in forms(wide):
+        if len(form) not in (1, len(rule.sources)):
+            continue
         tensors = {name: form[min(index, len(form) - 1)] for name, index in names.items()}
         plan = _open(tensors, guide)
         if plan.ok() and any(_alike(group.rule, rule) for group in plan.groups):
@@ -165,8 +174,10 @@ def _open(tensors: Specs, rules: RuleSet) -> Plan:
 
 
 def _with_sizes(op: ConversionOp) -> ConversionOp:
-    """Sizes that only parameters tell are equal ones here."""
-    return Chunk(op.dim) if isinstance(op, Split) and op.sizes is None else op
+    """Where only the parameters tell: sizes are equal ones here, and what may be turned is."""
+    if isinstance(op, Split) and op.sizes is None:
+        return Chunk(op.dim)
+    return replace(op, check_dims=False) if isinstance(op, Transpose) and op.check_dims else op
 
 
 def chains() -> list[WeightConverter]:

@@ -10,19 +10,18 @@ import numpy as np
 import pytest
 
 from tests.laws.disk import shard_bytes
-from tests.laws.shipped import SHIPPED, Fitting, fittings, shipped
+from tests.laws.shipped import SHIPPED, Fitting, fittings
 from tests.laws.worlds import Tensor, bytes_of, tensor
 from weightloom.engine import Checkpoint, Plan, Sharding, TensorSpec, WeightConverter
 from weightloom.engine.carrier import carried, spec_of
 from weightloom.engine.memory import memory
 from weightloom.engine.renaming import Renaming
+from weightloom.rules import load_rules
 
 THREADS = 3
 
 
-@cache
-def fittings_of(family: str, layout: str) -> list[Fitting]:
-    return fittings(shipped(family, layout))
+fittings_of = cache(fittings)
 
 
 def filled(spec: TensorSpec, seed: int, computed: bool) -> Tensor:
@@ -92,7 +91,8 @@ def test_every_converter_that_ships_takes_part() -> None:
     idle = [
         f"{family} {layout}: {rule.title()}"
         for family, layout in SHIPPED
-        for rule in shipped(family, layout)
-        if isinstance(rule, WeightConverter) and not any(rule in each.used for each in fittings_of(family, layout))
+        for rule in load_rules(family, layout)
+        if isinstance(rule, WeightConverter)
+        and not any(rule.replace(when=None) in each.used for each in fittings_of(family, layout))
     ]
     assert idle == []
