@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from tests.oracle.all_keys.jobs import Job
 from tests.oracle.all_keys.outcome import Outcome
 from tests.oracle.mlx_layouts.families import FAMILIES
 from tests.oracle.mlx_layouts.trial import Trial
+from weightloom.runtime.choice import Wish
+from weightloom.runtime.conversion import Order, convert
 
 SAME = 1e-5
 _SHOWN = 4
@@ -82,16 +85,24 @@ def _distance(trial: Trial) -> float:
 
 def _back(trial: Trial) -> Iterator[str]:
     """From our mlx form the published form comes back byte for byte, every file of it."""
-    from weightloom.runtime.choice import Wish
-    from weightloom.runtime.conversion import Order, convert
+    yield from _led_back(trial.published, trial.mlx, trial.directory / "again")
 
-    again = trial.directory / "again"
-    convert(trial.mlx, Order(again, "hf"), Wish())
-    before = {path.name: path.read_bytes() for path in trial.published.iterdir()}
-    after = {path.name: path.read_bytes() for path in again.iterdir()}
-    yield from (
-        f"{name} differs" for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)
-    )
+
+def _back_from_theirs(trial: Trial) -> Iterator[str]:
+    """So it does from what mlx-lm itself saved, with our kept file and our config's neighbours beside it."""
+    place = trial.directory / "theirs_with_ours"
+    shutil.copytree(trial.theirs, place)
+    for path in trial.mlx.iterdir():
+        if not path.name.startswith("model") and path.name != "config.json":
+            shutil.copy(path, place)
+    yield from _led_back(trial.published, place, trial.directory / "again_from_theirs")
+
+
+def _led_back(published: Path, mlx: Path, target: Path) -> Iterator[str]:
+    convert(mlx, Order(target, "hf"), Wish())
+    before, after = ({path.name: path.read_bytes() for path in place.iterdir()} for place in (published, target))
+    names = sorted(before.keys() | after.keys())
+    yield from (f"{name} differs" for name in names if before.get(name) != after.get(name))
 
 
 def _from_theirs(trial: Trial) -> Iterator[str]:
@@ -121,5 +132,5 @@ def _facts(trial: Trial) -> Iterator[str]:
     yield f"{published} -> {trial.to_mlx.tensors}, kept {len(trial.to_mlx.kept)}, {far}{why}{lost}"
 
 
-STEPS: tuple[Step, ...] = (_as_sanitized, _logits, _as_the_reference, _back, _from_theirs)
+STEPS: tuple[Step, ...] = (_as_sanitized, _logits, _as_the_reference, _back, _back_from_theirs, _from_theirs)
 FACTS: tuple[Step, ...] = (_facts,)
