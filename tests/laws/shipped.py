@@ -181,10 +181,11 @@ def _with_sizes(op: ConversionOp) -> ConversionOp:
 
 
 def chains() -> list[WeightConverter]:
-    """A converter that ships for every chain of ops."""
+    """A converter that ships for every chain of kinds of ops."""
     found: dict[object, WeightConverter] = {}
     for family, layout in SHIPPED:
         for rule in shipped(family, layout):
             if isinstance(rule, WeightConverter):
-                found.setdefault((rule.operations, len(rule.sources), len(rule.templates)), rule)
+                kinds = tuple(type(op) for op in rule.operations)
+                found.setdefault((kinds, len(rule.sources) > 1, len(rule.templates) > 1), rule)
     return list(found.values())
