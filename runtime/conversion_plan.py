@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from weightloom.engine.build import build_plan
@@ -39,11 +40,15 @@ def conversion_plan(opened: Opened, choice: Choice, layout: str, dtype: str | No
     if layout == ORIGINAL:
         plan = build_plan(checkpoint, rules, config=config)
         return _cast(build_plan(checkpoint, RuleSet(())), dtype, _by_parameter(plan, keep)), ()
-    plan, _ = plan_opened(opened, choice)
+    block = block_size(config) if layout == MLX else None
+    # No architecture has parameters for codes.
+    by_rules = choice if block is None else replace(choice, wish=replace(choice.wish, open_target=True))
+    plan, _ = plan_opened(opened, by_rules)
     plan.check()
     left_out = (*(kept.name for kept in plan.kept), *(name for group in plan.copies for name in group.sources))
     plan = _cast(plan, dtype, keep)
-    plan = _floats(plan, config) if layout == MLX else plan
+    if layout == MLX:
+        plan = _floats(plan, block)
     if layout != CANONICAL:
         plan = plan.then(save_plan(_target_rules(choice, layout), plan.params, config).inverse())
     return plan, tuple(sorted(left_out))
@@ -69,9 +74,8 @@ def _by_parameter(plan: Plan, keep: NamePicker) -> NamePicker:
     return keeps
 
 
-def _floats(plan: Plan, config: Mapping[str, Any]) -> Plan:
+def _floats(plan: Plan, block: tuple[int, int] | None) -> Plan:
     """Turn codes into floats, which are all that the layout's readers take."""
-    block = block_size(config)
     if block is not None:
         return with_floats(plan, block)
     check_floats(plan)

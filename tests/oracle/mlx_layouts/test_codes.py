@@ -20,7 +20,7 @@ _WIDE = {"hidden_size": 160, "intermediate_size": 144}
 _KNOWN = {family.key: family for family in EXPERTS if not family.variant}
 
 
-@pytest.mark.parametrize("key", ["deepseek_v3", "minimax_m2", "mimo_v2_flash"])
+@pytest.mark.parametrize("key", ["deepseek_v3", "minimax_m2", "mimo_v2_flash", "qwen3_moe"])
 def test_codes_become_floats_and_come_back(key: str, tmp_path: Path) -> None:
     known = _KNOWN[key]
     family = Family(key, {**known.changes, **_WIDE}, reads=known.reads, relaid=codes_in_blocks, dtype="bfloat16")
