@@ -103,19 +103,15 @@ def _change(plan: Plan, parameter: str) -> Change:
     lone = next((name for name in (a, b) if name not in plan.params), None)
     if lone is not None:
         raise PlanError(f"{parameter} is changed by one factor alone", expected=f"{lone} too", tensor=parameter)
-    parts = _parts(plan, a)
-    rank, shapes = plan.params[a].shape[-_MATRIX], (plan.params[a].shape, plan.params[b].shape)
-    if plan.params[b].shape[-1] != rank:
+    one, other = plan.params[a].shape, plan.params[b].shape
+    if min(len(one), len(other)) < _MATRIX or one[-_MATRIX] != other[-1]:
         raise PlanError(
-            f"the factors of {parameter} are {list(shapes[0])} and {list(shapes[1])}",
+            f"the factors of {parameter} are {list(one)} and {list(other)}",
             expected="A (..., rank, columns) and B (..., rows, rank), of one rank",
             tensor=parameter,
         )
-    return Change(parameter, a, b, rank, parts)
-
-
-def _parts(plan: Plan, a: str) -> tuple[tuple[str, int], ...]:
-    return tuple((name, spec.shape[-_MATRIX]) for name, spec in plan.by_target[a].taken)
+    parts = tuple((name, spec.shape[-_MATRIX]) for name, spec in plan.by_target[a].taken)
+    return Change(parameter, a, b, one[-_MATRIX], parts)
 
 
 def _expected(draft: Plan, every: Mapping[str, TensorSpec]) -> dict[str, TensorSpec]:

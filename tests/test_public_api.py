@@ -16,6 +16,7 @@ PROMISED = {
         ConversionOp Chunk Split Concatenate MergeModulelist SplitModulelist
         Transpose PermuteForRope Interleave
         RuleSet ModuleNode scoped_rules Plan build_plan save_plan Sharding LoadReport
+        adapter_rules plan_adapter changes Change BlockDiagonal CutDiagonal
         WeightloomError PlanError RuleError CheckpointError NotInvertible
     """,
     "rules": "load_rules registry Registry lint_rules",

@@ -249,3 +249,10 @@ def test_a_factor_has_as_many_dims_as_its_tensor(shape: tuple[int, ...]) -> None
     arrays = c60() | {f"{EXPERTS}.0.w1.lora_A.weight": const(1, *shape)}
     with pytest.raises(PlanError, match=r"lora_A\.model\.layers\.0\.mlp\.experts\.gate_up_proj"):
         plan_of(arrays, PARAMS).check()
+
+
+@pytest.mark.parametrize(("a", "b"), [((2,), (2,)), ((1, 2), (2, 2)), ((), (2, 2))])
+def test_factors_that_do_not_go_together(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    plan = plan_of({"base_model.model.q.lora_A.weight": const(1, *a), "base_model.model.q.lora_B.weight": const(1, *b)})
+    with pytest.raises(PlanError, match=r"the factors of q\.weight are"):
+        changes(plan)
