@@ -11,12 +11,12 @@ VARIABLE = "WEIGHTLOOM_THREADS"
 HOST, DEVICE = 4, 16
 
 
-def thread_count(threads: int | None, most: int = HOST) -> int:
-    """Give how many threads read: as asked, else WEIGHTLOOM_THREADS, else one a processor up to `most`.
+def thread_count(threads: int | None, usual: int = HOST) -> int:
+    """Give how many threads read: as asked, else WEIGHTLOOM_THREADS, else `usual`: reading waits more than it computes.
 
     One means that nothing is read on another thread than MLX's own. Raises UsageError for no whole number from 1 on.
     """
-    wanted = threads if threads is not None else _from_environment() or min(most, os.cpu_count() or 1)
+    wanted = threads if threads is not None else _from_environment() or usual
     if wanted < 1:
         raise UsageError(f"{wanted} threads", expected="one at least", field="threads")
     return wanted
