@@ -151,12 +151,14 @@ def main() -> int:
     arguments.add_argument("--folder", type=Path)
     arguments.add_argument("--scale", type=float, default=1.0)
     arguments.add_argument("--rounds", type=int, default=ROUNDS)
-    arguments.add_argument("--only", nargs="*", default=list(JOBS))
+    arguments.add_argument("--only", nargs="*", default=list(JOBS), help="of the ways")
+    arguments.add_argument("--models", nargs="*", default=["qwen3_moe", "llama"])
     asked = arguments.parse_args()
     if asked.job:
         serve(JOBS, asked.job, asked.folder)
     missed = 0
-    for title, model in models(asked.scale).items():
+    chosen = models(asked.scale)
+    for title, model in ((name, chosen[name]) for name in asked.models):
         with tempfile.TemporaryDirectory() as name:
             missed += measure(title, model, write_model(Path(name) / "model", model), asked.rounds, asked.only)
     return int(missed > 0)
