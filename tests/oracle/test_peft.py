@@ -11,8 +11,8 @@ import pytest
 
 from tests.oracle.all_keys.arrays import specs_of, to_mlx
 from tests.oracle.all_keys.build import build
-from tests.oracle.all_keys.check import Trial
 from tests.oracle.all_keys.jobs import Job
+from tests.oracle.all_keys.trial import Trial
 from weightloom.engine import Checkpoint, Plan, changes, plan_adapter
 from weightloom.rules import load_rules
 
