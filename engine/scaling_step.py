@@ -28,6 +28,11 @@ class Factors:
     dim: int
     sizes: tuple[int, ...]
 
+    @property
+    def are_one(self) -> bool:
+        """Say whether they change nothing."""
+        return all(each == 1 for each in self._numbers())
+
     def array(self, like: mx.array) -> mx.array | float:
         """Give them in a form that goes with a tensor."""
         first, *others = (self._spread(value, like) for value in self.values)
@@ -45,9 +50,12 @@ class Factors:
                 expected=f"a tensor of {' or '.join(_FLOATS)}" + (f", {sum(self.sizes)} rows" if self.sizes else ""),
                 field="operations",
             )
-        flat = [each for value in self.values for each in (value if isinstance(value, Sequence) else (value,))]
+        flat = self._numbers()
         if not all(isfinite(each) and each != 0 for each in flat):
             raise PlanError(f"a factor among {flat}", expected="numbers other than zero", field="by")
+
+    def _numbers(self) -> list[float]:
+        return [each for value in self.values for each in (value if isinstance(value, Sequence) else (value,))]
 
     def _spread(self, value: float | tuple[float, ...], like: mx.array) -> mx.array | float:
         import mlx.core as mx

@@ -46,10 +46,10 @@ class Multiply(ConversionOp):
         object.__setattr__(self, "sizes", frozen_sizes(self.sizes))
 
     def lower(self, chain: Chain) -> None:
-        """One value step; none for packed words."""
+        """One value step; none for packed words, and for factors that are all one."""
         spec = chain.only("Multiply")
-        if spec.dtype != _PACKED:
-            factors = _factors("Multiply", self.by, (self.dim, self.sizes), chain)
+        factors = _factors("Multiply", self.by, (self.dim, self.sizes), chain)
+        if spec.dtype != _PACKED and not factors.are_one:
             chain.value(Multiplied(chain.slot(0, 0), factors, (spec,)), 0, 0)
         relabel_single(chain)
 
@@ -73,10 +73,10 @@ class Divide(ConversionOp):
         object.__setattr__(self, "sizes", frozen_sizes(self.sizes))
 
     def lower(self, chain: Chain) -> None:
-        """One value step; none for packed words."""
+        """One value step; none for packed words, and for factors that are all one."""
         spec = chain.only("Divide")
-        if spec.dtype != _PACKED:
-            factors = _factors("Divide", self.by, (self.dim, self.sizes), chain)
+        factors = _factors("Divide", self.by, (self.dim, self.sizes), chain)
+        if spec.dtype != _PACKED and not factors.are_one:
             chain.value(Divided(chain.slot(0, 0), factors, (spec,)), 0, 0)
         relabel_single(chain)
 

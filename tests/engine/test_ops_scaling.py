@@ -112,6 +112,13 @@ def test_what_cannot_be_is_refused_where_it_is_written(make: object) -> None:
         make()  # type: ignore[operator]
 
 
+@pytest.mark.parametrize("op", [Multiply((1,)), Divide(("ones", 1.0), sizes=(2, 4))])
+def test_factors_of_one_change_nothing(op: ConversionOp) -> None:
+    plan = plan_specs({"a": TensorSpec("F32", (6, 3))}, [rule(op)], config={"ones": [1, 1.0]})
+    plan.check()
+    assert plan.groups[0].program.is_identity and not plan.groups[0].program.rounds
+
+
 def test_packed_words_stay_and_their_scales_take_the_factors(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     words = rng.integers(0, 2**32, (6, 8), dtype=np.uint32)
