@@ -14,6 +14,7 @@ from tests.oracle import peer
 from tests.oracle.all_keys.arrays import state_of
 from tests.oracle.all_keys.jobs import Job
 from tests.oracle.all_keys.outcome import Outcome
+from tests.oracle.all_keys.towers import NEEDS_TIMM, has_timm
 from tests.oracle.mlx_layouts.families import FAMILIES
 from tests.oracle.mlx_layouts.trial import Trial
 from weightloom.runtime.choice import Wish
@@ -27,6 +28,8 @@ Step = Callable[[Trial], Iterator[str]]
 
 def check(job: Job, directory: Path) -> Outcome:
     """Compare one family in an empty directory; an error of any side is a reason, never raised."""
+    if job.key in NEEDS_TIMM and not has_timm():
+        return Outcome(str(job), "not built", ("it needs the extra towers",))
     trial = Trial(FAMILIES[job], directory)
     reasons = tuple(reason for step in STEPS for reason in _tried(step, trial))
     notes = tuple(note for step in FACTS for note in _tried(step, trial))
