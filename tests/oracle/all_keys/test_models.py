@@ -20,7 +20,7 @@ SAMPLE = [Job("llama"), Job("kimi_linear"), Job("gemma3", "untied"), Job("dory")
 
 def assert_expected(job: Job, dtype: str) -> None:
     (outcome,) = run([job], partial(check, dtype=dtype), workers=1)
-    assert outcome.kind in expected(job), outcome.reasons
+    assert outcome.kind in expected(job, dtype), outcome.reasons
 
 
 @pytest.mark.parametrize("job", jobs(), ids=str)
