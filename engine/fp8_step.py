@@ -70,9 +70,10 @@ class FromFp8Blocks:
         if axis >= 0:
             size, lacking = self.block[axis], self.skipped[axis]
             whole = None if lacking else rows.in_blocks(size)
-            if whole is None and len(rows.ranges) > 1:
+            first, *others = rows.ranges
+            if whole is None and others:
                 return None
-            start, stop = ((rows.ranges[0][end] + lacking) for end in range(2))
+            start, stop = (row + lacking for row in first)
             scales = whole or Slice(rows.dim, ((start // size, -(-stop // size)),))
             skipped[axis] = start % size
         taken = (rows.of_spec(self.taken[0]), scales.of_spec(self.taken[1]))
