@@ -14,10 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from support.published import Published, published
+from support.published import Published, published, rules_of
 
-from weightloom.engine import Checkpoint, ModuleNode, Plan, RuleSet, build_plan, scoped_rules
-from weightloom.rules import registry
+from weightloom.engine import Checkpoint, Plan, build_plan
 
 ROUNDS = 5
 TARGET = 50.0
@@ -37,14 +36,9 @@ class Result:
         return self.seconds[RENAMES] / self.seconds[ours] if RENAMES in self.seconds else None
 
 
-def rules_of(model: Published) -> RuleSet:
-    """Give the rules of a model of this type, legacy names last."""
-    return scoped_rules([ModuleNode("", "", model.model_type)], registry, "model")
-
-
 def planning(model: Published) -> Callable[[], Plan]:
     """Open a checkpoint, and give what makes its plan."""
-    checkpoint, rules = Checkpoint.from_specs(model.specs), rules_of(model)
+    checkpoint, rules = Checkpoint.from_specs(model.specs), rules_of(model.model_type)
     return lambda: build_plan(checkpoint, rules, config=model.config)
 
 

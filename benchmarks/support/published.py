@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from support.checkpoints import Sizes, qwen3_moe
-from weightloom.engine import TensorSpec
+from weightloom.engine import ModuleNode, RuleSet, TensorSpec, scoped_rules
+from weightloom.rules import registry
 
 Tensor = tuple[str, TensorSpec]
 _BLOCK = 128
@@ -23,6 +24,11 @@ class Published:
 def published() -> dict[str, Published]:
     """Give the models that planning is measured on."""
     return {"DeepSeek-V3, FP8": deepseek_v3(), "Mixtral 8x22B": mixtral_8x22b(), "Qwen3-MoE 235B": qwen3_235b()}
+
+
+def rules_of(model_type: str) -> RuleSet:
+    """Give the rules of a model of this type, legacy names last."""
+    return scoped_rules([ModuleNode("", "", model_type)], registry, "model")
 
 
 def deepseek_v3(layers: int = 61, experts: int = 256) -> Published:
