@@ -35,11 +35,12 @@ def models(scale: float) -> dict[str, Model]:
 
 def read_bytes() -> Job:
     """Read all weight files into anonymous memory, with as many threads as weightloom takes."""
+    from weightloom.engine.threads import HOST
 
     def job(folder: Path) -> object:
         files = sorted(folder.glob("*.safetensors"))
         kept = [(path, mmap.mmap(-1, path.stat().st_size)) for path in files]
-        with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+        with ThreadPoolExecutor(HOST) as pool:
             for path, memory in kept:
                 descriptor = os.open(path, os.O_RDONLY)
                 view = memoryview(memory)
