@@ -87,3 +87,12 @@ def inverses(rule: Rule) -> list[Rule]:
         return [rule.inverse()]
     except NotInvertible:
         return []
+
+
+def test_stars_that_are_no_numbers_are_reported_alike_in_any_order() -> None:
+    rules = load_rules("qwen2_moe")
+    names = [f"mlp.experts..{part}_proj.weight" for part in ("gate", "up", "down")]
+    spec = TensorSpec("F32", (8, 8))
+    one, other = (build_plan(Checkpoint.from_specs(dict.fromkeys(each, spec)), rules) for each in (names, names[::-1]))
+    assert one.report == other.report
+    assert {record.name for record in one.report.ambiguous} == set(names)
