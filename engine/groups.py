@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import chain, islice
-from typing import Any
+from typing import Any, cast
 
 from weightloom.engine.chain import Chain, OpContext, Part, Target
 from weightloom.engine.converter import WeightConverter
@@ -112,8 +112,8 @@ class Bundle:
     @property
     def _highest(self) -> int:
         """The highest number of any name; -1 without one."""
-        names = chain.from_iterable(names for index, names in self.names.items() if self.rule.collects(index))
-        return max((number for number in names if number is not None), default=-1)
+        listed = (names for index, names in self.names.items() if self.rule.collects(index))
+        return max((max(cast("Mapping[int, str]", names), default=-1) for names in listed), default=-1)
 
     def parts(self, tensors: Mapping[str, TensorSpec]) -> tuple[Part, ...]:
         """Give the parts that the ops start from."""
