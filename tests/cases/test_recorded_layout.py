@@ -170,3 +170,19 @@ def test_c17_what_is_computed_back_is_said(tmp_path: Path) -> None:
     assert np.allclose(np.array(arrays_in(tmp_path / "hf")[NORMS[0]]), 0.1, atol=1e-6)
     assert any(note.startswith("computed and rounded: ") and NORMS[0] in note for note in found.notes)
     assert found.left_out == (MTP,)
+
+
+def test_c17_a_norm_that_was_trained_goes_back_less_one_and_the_others_as_they_were(tmp_path: Path) -> None:
+    """C17: originals are taken where the scale is still what they lead to; of another scale it is computed."""
+    weights = RAW | {name: filled({"w": (2,)}, seed)["w"] for seed, name in enumerate(NORMS)}
+    convert(checkpoint(tmp_path / "raw", weights, QWEN, "pt"), Order(tmp_path / "mlx", "mlx"), Wish())
+    file = tmp_path / "mlx" / "model.safetensors"
+    content = file.read_bytes()
+    start = 8 + int.from_bytes(content[:8], "little")
+    first, last = json.loads(content[8:start])[NORMS[0]]["data_offsets"]
+    trained = const(1.25, 2).tobytes()
+    file.write_bytes(content[: start + first] + trained + content[start + last :])
+    convert(tmp_path / "mlx", Order(tmp_path / "hf", "hf"), Wish())
+    found = arrays_in(tmp_path / "hf")
+    assert np.array(found[NORMS[0]]).tolist() == [0.25, 0.25]
+    assert all(np.array(found[name]).tobytes() == weights[name].tobytes() for name in weights if name != NORMS[0])

@@ -118,6 +118,7 @@ HYBRID: tuple[Family, ...] = (
     Family("mamba2", changes={"num_heads": 8, "head_dim": 8, "n_groups": 1, "state_size": 8}),
     Family("recurrent_gemma", changes={"num_key_value_heads": 1, "hidden_size": 64, "lru_width": 64}),
     Family("jamba", agrees=None, why="mlx-lm scales the chosen experts to a sum of one"),
+    Family("jamba", changes={"num_experts_per_tok": 4}, variant="all experts"),
     Family("nemotron_h", changes={"n_groups": 2}),
     Family("granitemoehybrid"),
     Family("granitemoehybrid", changes={"num_local_experts": 0}, variant="dense"),
