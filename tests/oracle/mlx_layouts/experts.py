@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.oracle.mlx_layouts.family import Family
-from tests.oracle.mlx_layouts.relaid import blocks_of_codes, further_layer, turned_experts
+from tests.oracle.mlx_layouts.relaid import blocks_of_codes, both_ends, further_layer, turned_experts
 
 # Keys and values of a head differ in width, so that a cut in the wrong place shows.
 _LATENT = {"num_attention_heads": 4, "num_key_value_heads": 4, "v_head_dim": 12}
@@ -122,6 +122,8 @@ EXPERTS = (
     Family("dbrx", {"attn_config": {"rope_theta": 10000.0, "kv_n_heads": 2, "clip_qkv": 8.0}}),
     Family("qwen3_moe", {"tie_word_embeddings": True}, variant="tied"),
     Family("granitemoe", {"tie_word_embeddings": True}, variant="tied"),
+    Family("granitemoe", {"tie_word_embeddings": True}, relaid=both_ends, variant="both_ends"),
+    Family("qwen3_moe", {"tie_word_embeddings": True}, relaid=both_ends, variant="both_ends"),
     Family("qwen3_moe", dtype="bfloat16", agrees=None, unrun=_CPU, variant="bf16"),
     Family("deepseek_v3", _LATENT, dtype="bfloat16", agrees=None, unrun=_CPU, variant="bf16"),
     Family(

@@ -37,6 +37,11 @@ def further_layer(place: Path) -> None:
     _rewrite(place, {"num_nextn_predict_layers": 1}, _with_further)
 
 
+def both_ends(place: Path) -> None:
+    """A tied head that is written all the same."""
+    _rewrite(place, {}, _with_head)
+
+
 def codes_in_blocks(place: Path) -> None:
     """Linear layers as codes of 8 bits with a scale for each block of 128 x 128."""
     how = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [_SIDE, _SIDE]}
@@ -55,6 +60,11 @@ def _rewrite(place: Path, fields: Mapping[str, Any], relay: Callable[[str, Tenso
 def _with_further(name: str, spec: Tensor, raw: bytes) -> Held:
     further = name.replace("model.layers.1.", "model.layers.2.")
     names = (name, further, further.replace("input_layernorm", "enorm")) if further != name else (name,)
+    return dict.fromkeys(names, (spec, raw))
+
+
+def _with_head(name: str, spec: Tensor, raw: bytes) -> Held:
+    names = (name, "lm_head.weight") if name == "model.embed_tokens.weight" else (name,)
     return dict.fromkeys(names, (spec, raw))
 
 
