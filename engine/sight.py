@@ -10,7 +10,6 @@ from functools import lru_cache
 
 from weightloom.engine.blindness import Spelt, spelt_numbers
 from weightloom.engine.claims import Drop
-from weightloom.engine.index_map import IndexMap
 from weightloom.engine.renaming import Renaming
 from weightloom.engine.rule import Rule, Scope
 from weightloom.engine.shapes import can_stand_in
@@ -53,7 +52,8 @@ def sight(rules: Iterable[Rule]) -> Sight:
 
 def _spelt_by(rule: Rule) -> frozenset[Spelt] | None:
     """Give the numbers that a rule's patterns spell out, or None when it is not digit-blind."""
-    if isinstance(rule, IndexMap):
+    # A class with a way of matching of its own, as IndexMap, may see what it likes.
+    if isinstance(rule, Renaming) and type(rule).match is not Renaming.match:
         return None
     texts = rule.source_patterns if isinstance(rule, Renaming | Drop) else ()
     if not can_stand_in(texts):
