@@ -18,18 +18,16 @@ all the same, and the ways that need CUDA say so.
 
 import argparse
 import importlib
-import json
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from support.checkpoints import Model, Sizes, qwen3_moe, write_model
-from support.processes import Run, medians, resident_peak, run
+from support.processes import Run, medians, resident_peak, run, say, took
 
 ROUNDS = 5
 MLX_LM, OURS = "mlx-lm", "weightloom"
@@ -185,17 +183,17 @@ JOBS: dict[str, Callable[[], Job]] = {
 }
 
 
-def serve(name: str, folder: Path) -> None:
+def serve(name: str, folder: Path) -> NoReturn:
     """Be the fresh process: import, wake the device, run the job, print what it took."""
     job = JOBS[name]()
     _wake(name)
-    before, start = resident_peak(), time.perf_counter()
-    kept = job(folder)
-    _synchronize(name)
-    seconds = time.perf_counter() - start
-    print(json.dumps({"seconds": seconds, "peak": resident_peak() - before}), flush=True)
-    del kept
-    os._exit(0)
+
+    def loaded() -> object:
+        kept = job(folder)
+        _synchronize(name)
+        return kept
+
+    say(took(loaded, resident_peak()))
 
 
 def _wake(name: str) -> None:

@@ -6,7 +6,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import NoReturn
@@ -17,9 +18,10 @@ Prepare = Callable[[], Job]
 
 @dataclass(frozen=True)
 class Run:
-    """One run: seconds of the call, and bytes by which the peak of resident memory rose in it."""
+    """One run: seconds of the clock and of the processor, and bytes by which resident memory rose in it."""
 
     seconds: float
+    processor: float
     peak: int
 
 
@@ -40,33 +42,31 @@ def resident() -> int:
     raise OSError("no VmRSS in /proc/self/status")
 
 
-def growth(job: Callable[[], object]) -> Run:
-    """Run a job; memory counts from what is resident when it starts."""
-    before = resident()
-    start = time.perf_counter()
+def took(job: Callable[[], object], before: int) -> Run:
+    """Run a job; memory counts from `before` on."""
+    start, used = time.perf_counter(), time.process_time()
     kept = job()
-    seconds = time.perf_counter() - start
+    seconds, processor = time.perf_counter() - start, time.process_time() - used
     peak = resident_peak() - before
     del kept
-    return Run(seconds, peak)
+    return Run(seconds, processor, peak)
+
+
+def growth(job: Callable[[], object]) -> Run:
+    """Run a job; memory counts from what is resident when it starts."""
+    return took(job, resident())
 
 
 def say(run: Run) -> NoReturn:
     """Print what a fresh process took and end it; what a library does at its exit is no part of it."""
-    print(json.dumps({"seconds": run.seconds, "peak": run.peak}), flush=True)
+    print(json.dumps(asdict(run)), flush=True)
     os._exit(0)
 
 
 def serve(jobs: Mapping[str, Prepare], name: str, folder: Path) -> NoReturn:
     """Be the fresh process: import what the job needs, run it, print what it took."""
     job = jobs[name]()
-    before = resident_peak()
-    start = time.perf_counter()
-    kept = job(folder)
-    seconds = time.perf_counter() - start
-    peak = resident_peak() - before
-    del kept
-    say(Run(seconds, peak))
+    say(took(partial(job, folder), resident_peak()))
 
 
 def run(script: Path, name: str, folder: Path, extra: Sequence[str] = ()) -> Run | str:
@@ -95,7 +95,8 @@ def medians(names: Sequence[str], rounds: int, one: Callable[[str], Run | str]) 
 
 
 def _median(runs: Sequence[Run]) -> Run:
-    return Run(median(run.seconds for run in runs), int(median(run.peak for run in runs)))
+    times, used, peaks = zip(*(astuple(run) for run in runs), strict=True)
+    return Run(median(times), median(used), int(median(peaks)))
 
 
 def drop_cache(folder: Path) -> bool:
