@@ -67,6 +67,8 @@ class Sharding:
         kind = self._kind_of_both(name, weight, params)
         if kind == "replicate":
             return None
+        if weight not in params:
+            raise PlanError(f"there is no parameter {name} to cut", expected="one of the plan's", tensor=name)
         whole = self._even(weight, kind, params[weight].shape)
         self._check_blocks(weight, whole, params)
         return whole if weight == name else self._of_scales(name, weight, whole, params)

@@ -106,6 +106,12 @@ def test_a_weight_and_its_scales_are_cut_alike() -> None:
             sharding.slice_of(name, params)
 
 
+def test_a_parameter_that_is_not_there() -> None:
+    with pytest.raises(PlanError, match="no parameter o_proj") as caught:
+        Sharding(0, 2, {"o_proj": "row"}).slice_of("o_proj", {})
+    assert caught.value.tensor == "o_proj"
+
+
 def test_what_belongs_together() -> None:
     codes, scale = TensorSpec("U32", (4, 8, 4)), TensorSpec("F32", (4, 8, 1))
     params = {"e.up": codes, "e.up_scales": scale, "e.up_biases": scale, "a.bias": scale, "a.weight": scale}
