@@ -154,7 +154,7 @@ HYBRID: tuple[Family, ...] = (
         destroyed=_TOWERS,
         reads_published=False,
     ),
-    Family("gemma3", changes=_SIX, destroyed=_TOWERS),
+    Family("gemma3", changes=_SIX, destroyed=_TOWERS, agrees=2e-3, why="mlx-lm rounds a scale to bfloat16"),
     Family("gemma3n", changes=_GEMMA3N, destroyed=_TOWERS),
     Family("gemma4", destroyed=_TOWERS),
     Family("gemma4", changes=_GEMMA4_SIGHT, variant="seeing", destroyed=_TOWERS),
