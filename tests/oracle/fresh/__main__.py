@@ -7,10 +7,9 @@ import os
 from functools import partial
 from pathlib import Path
 
-from tests.oracle.all_keys.jobs import jobs
 from tests.oracle.all_keys.outcome import lines, write
 from tests.oracle.all_keys.workers import run
-from tests.oracle.fresh.check import check_fresh
+from tests.oracle.fresh.check import check_fresh, fresh_jobs
 
 
 def main() -> None:
@@ -22,7 +21,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("fresh.json"), help="where the outcomes go")
     given = parser.parse_args()
     found = []
-    chosen = jobs(filter(None, given.only.split(",")))
+    chosen = fresh_jobs(filter(None, given.only.split(",")))
     for outcome in run(chosen, partial(check_fresh, dtype=given.dtype), given.workers):
         found.append(outcome)
         print(f"{len(found)} {outcome.kind} {outcome.job}", flush=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from tests.oracle import peer
 from tests.oracle.all_keys.arrays import differences, specs_of, state_differences, state_of, to_mlx
 from tests.oracle.all_keys.check import compare
+from tests.oracle.all_keys.jobs import MTP, Job, jobs
 from tests.oracle.all_keys.trial import Trial
 from weightloom.engine import Checkpoint, PrefixChange, build_plan, save_plan
 
@@ -51,3 +52,8 @@ def says_what_it_leaves_out(trial: Trial) -> Iterator[str]:
 
 
 check_fresh = partial(compare, steps=(written_fresh, loaded_again, says_what_it_leaves_out))
+
+
+def fresh_jobs(only: Iterable[str] = ()) -> list[Job]:
+    """All jobs but one: layers that guess further tokens are written into their main model's file, never alone."""
+    return [job for job in jobs(only) if job.key != MTP]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.oracle.all_keys.expected import expected
-from tests.oracle.all_keys.jobs import MTP, Job, jobs
+from tests.oracle.all_keys.jobs import Job
 from tests.oracle.all_keys.workers import run
-from tests.oracle.fresh.check import check_fresh
+from tests.oracle.fresh.check import check_fresh, fresh_jobs
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
@@ -20,7 +20,7 @@ def assert_expected(job: Job) -> None:
     assert outcome.kind in expected(job), outcome.reasons
 
 
-@pytest.mark.parametrize("job", [job for job in jobs() if job.key != MTP], ids=str)
+@pytest.mark.parametrize("job", fresh_jobs(), ids=str)
 def test_a_key_is_written_fresh(job: Job) -> None:
     assert_expected(job)
 
