@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from weightloom.engine import ModuleNode, RuleSet
 from weightloom.engine.errors import PluginError
+from weightloom.plugins.spelling import only_spelling
 
 if TYPE_CHECKING:
     import mlx.nn as nn
@@ -77,7 +78,8 @@ class Architecture:
         classes = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
         root = next((name for name in classes if name in self.class_names), None)
         root = root or next(iter(self.class_names), self.name)
-        nodes = [ModuleNode("", root, _model_type(config) or self.model_types[0])]
+        said = only_spelling(_model_type(config) or "", self.model_types)
+        nodes = [ModuleNode("", root, said or self.model_types[0])]
         for sub in self.sub_models:
             own = config.get(sub.config_field) if sub.config_field else config
             nodes.append(ModuleNode(sub.path, sub.class_name, _model_type(own if isinstance(own, Mapping) else {})))

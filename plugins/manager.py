@@ -17,6 +17,7 @@ import pluggy
 from weightloom.engine.errors import NotInvertible, PluginError, WeightloomError
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.specs import PROJECT, Specs
+from weightloom.plugins.spelling import only_spelling, spellings
 from weightloom.rules.one_way import one_way_notes
 
 GROUP = "weightloom.plugins"
@@ -76,8 +77,15 @@ class PluginManager:
         """List the model types that installed plugins serve."""
         return tuple(sorted({offer.model_type for offer in self.offers()}))
 
+    def find(self, model_type: str) -> str | None:
+        """Give the model type that is served under a name: the same, else the only one of another case or separator.
+
+        Imports nothing. None where nothing serves it, or several differ from it so.
+        """
+        return only_spelling(model_type, self._served())
+
     def architectures(self, model_type: str) -> tuple[Architecture, ...]:
-        """Give every architecture that serves a model type; imports only the plugins that offer it."""
+        """Give every architecture that serves a model type, as it is spelt; imports only the plugins that offer it."""
         for point in entry_points(group=self.group, name=model_type):
             self._load(point)
         collected = (architecture for found in self._offered.values() for architecture in found)
@@ -87,14 +95,20 @@ class PluginManager:
     def architecture(self, model_type: str, chosen: str | None = None) -> Architecture:
         """Give the architecture for a model type, or the one with the name (or `source:name`) that was chosen.
 
-        Raises PluginError when there is none (naming the nearest, and plugins that failed), or several.
+        The type is one that `find` knows. Raises PluginError when there is none (naming the nearest, and plugins
+        that failed), or several.
         """
-        offered = self.architectures(model_type)
+        served = self.find(model_type) or model_type
+        offered = self.architectures(served)
         if chosen is not None:
             offered = tuple(a for a in offered if chosen in (a.name, f"{a.source}:{a.name}", a.source))
         if len(offered) == 1:
             return offered[0]
-        raise self._clash(model_type, offered) if offered else self._unknown(model_type, chosen)
+        raise self._clash(served, offered) if offered else self._unknown(served, chosen)
+
+    def _served(self) -> set[str]:
+        registered = {kind for found in self._offered.values() for each in found for kind in each.model_types}
+        return registered.union(self.model_types())
 
     def _clash(self, model_type: str, offered: tuple[Architecture, ...]) -> PluginError:
         names = ", ".join(f"{architecture.source}:{architecture.name}" for architecture in offered)
@@ -116,7 +130,7 @@ class PluginManager:
                 hint="reinstall or update it",
                 field="model_type",
             )
-        near = get_close_matches(model_type, known, n=3, cutoff=0.5)
+        near = spellings(model_type, known) or get_close_matches(model_type, known, n=3, cutoff=0.5)
         guess = f"did you mean {' or '.join(near)}? " if near else ""
         named = f" under the name {chosen!r}" if chosen else ""
         return PluginError(

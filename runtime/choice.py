@@ -101,33 +101,60 @@ def find_choice(config: Config | None, wish: Wish) -> Choice | None:
 
     names = tuple(_names(config, wish))
     for name in names:
-        identifier = registry.find(name.text)
+        identifier = _in_rules(name, config, wish)
         if identifier is not None:
             known = tuple(registry.layouts(identifier))
             layout = wish.layout or (DEFAULT_LAYOUT if DEFAULT_LAYOUT in known else known[0])
             if layout not in known and wish.rules is None:
                 raise _no_layout(layout, identifier, known)
             return Choice(identifier, name, layout, known, config, wish)
-    if config is not None and config.model_type is not None and _is_offered(config.model_type, wish):
-        name = Name(config.model_type, "model_type", str(config.path))
-        return Choice(config.model_type, name, wish.layout or DEFAULT_LAYOUT, (DEFAULT_LAYOUT,), config, wish)
+    offered = _offered(config, wish)
+    if config is not None and offered is not None:
+        name = Name(str(config.model_type), "model_type", str(config.path))
+        return Choice(offered, name, wish.layout or DEFAULT_LAYOUT, (DEFAULT_LAYOUT,), config, wish)
     if wish.rules is not None:
         return Choice(None, names[0] if names else None, wish.layout or DEFAULT_LAYOUT, (), config, wish)
     return None
 
 
-def _is_offered(model_type: str, wish: Wish) -> bool:
-    """Say whether a plugin offers a model type that no rule file knows: the rules are the plugin's own then."""
+def _in_rules(name: Name, config: Config | None, wish: Wish) -> str | None:
+    """Give the identifier that rule files know a name by; None where they spell it otherwise, and a plugin differs."""
+    from weightloom.rules import registry
+
+    found = registry.find(name.text)
+    if found is None or found == name.text:
+        return found
+    return found if _spelt_by_plugins(config, wish) in (None, found) else None
+
+
+def _offered(config: Config | None, wish: Wish) -> str | None:
+    """Give the config's model type as a plugin offers it that no rule file knows: the rules are the plugin's own then.
+
+    None where the type is spelt as neither spells it, and rule files and plugins would differ.
+    """
+    from weightloom.rules import registry
+
+    found = _spelt_by_plugins(config, wish)
+    if config is None or config.model_type is None or found == config.model_type:
+        return found
+    return found if registry.find(config.model_type) in (None, found) else None
+
+
+def _spelt_by_plugins(config: Config | None, wish: Wish) -> str | None:
     from weightloom.plugins.manager import PluginManager
 
-    return wish.model_type is None and model_type in PluginManager().model_types()
+    if config is None or config.model_type is None or wish.model_type is not None:
+        return None
+    return PluginManager().find(config.model_type)
 
 
 def undecided(config: Config | None, wish: Wish, place: str) -> CheckpointError:
     """Give the error that says what was seen, what is known near it, and what to do."""
+    from weightloom.plugins.manager import PluginManager
     from weightloom.rules import registry
 
-    return _unknown(tuple(_names(config, wish)), place, registry.identifiers())
+    known = sorted({*registry.identifiers(), *PluginManager().model_types()})
+    return _unknown(tuple(_names(config, wish)), place, known)
 
 
 def only_shipped(choice: Choice) -> Choice:
@@ -159,7 +186,8 @@ def _unknown(names: Sequence[Name], place: str, identifiers: Sequence[str]) -> C
     return CheckpointError(
         f"no rules for {', nor for '.join(map(str, names))}",
         expected=f"a known model type or class; nearest: {', '.join(near)}" if near else f"one of {_some(identifiers)}",
-        hint="say --model-type NAME if it is a known one under another name, or --rules FILE (an empty list will do)",
+        hint="say --model-type NAME if it is a known one under another name, or --rules FILE (an empty list will do), "
+        "or install a package that offers it (entry-point group weightloom.plugins)",
         file=names[0].origin or place,
         field=names[-1].field,
     )

@@ -136,6 +136,35 @@ def test_a_plugin_that_serves_others_only_is_unknown_for_this_type(site: Path) -
         PluginManager().architecture("promised")
 
 
+@pytest.mark.parametrize("spelling", ["Muse_Glimmer", "muse-glimmer", "muse_glimmer"])
+def test_c22_spellings_of_one_model_type_reach_the_same_plugin(site: Path, spelling: str) -> None:
+    """C22."""
+    install(site, "muse", {"muse_glimmer": "muse_module:PLUGIN"}, {"muse_module": one("muse", "muse_glimmer")})
+    manager = PluginManager()
+    assert manager.find(spelling) == "muse_glimmer"
+    found = manager.architecture(spelling)
+    assert (found.name, found.nodes({"model_type": spelling})[0].model_type) == ("muse", "muse_glimmer")
+
+
+def test_c22_names_that_differ_in_a_hyphen_alone_are_two(site: Path) -> None:
+    """C22: the exact name first, and what both would do for is refused with both named."""
+    install(site, "hyphen", {"llava-qwen2": "hyphen_module:PLUGIN"}, {"hyphen_module": one("bunny", "llava-qwen2")})
+    install(site, "bar", {"llava_qwen2": "bar_module:PLUGIN"}, {"bar_module": one("fast", "llava_qwen2")})
+    manager = PluginManager()
+    assert manager.architecture("llava-qwen2").name == "bunny" and manager.architecture("llava_qwen2").name == "fast"
+    with pytest.raises(PluginError, match="'LLaVA_Qwen2'") as raised:
+        manager.architecture("LLaVA_Qwen2")
+    assert raised.value.hint is not None and "did you mean llava-qwen2 or llava_qwen2?" in raised.value.hint
+
+
+def test_c22_nothing_is_taken_by_default() -> None:
+    """C22: `lama` suggests `llama`."""
+    assert PluginManager().find("lama") is None
+    with pytest.raises(PluginError) as raised:
+        PluginManager().architecture("lama")
+    assert "did you mean llama" in str(raised.value) and "install a package" in str(raised.value)
+
+
 @dataclass(frozen=True)
 class Blur(ConversionOp):
     """A custom step that nobody can undo."""

@@ -117,6 +117,15 @@ def test_the_error_for_an_unknown_type_names_the_nearest_and_what_to_install(tmp
     assert "install a package that offers it" in text and "weightloom.plugins" in text
 
 
+@pytest.mark.parametrize("spelling", ["Qwen3_MoE", "qwen3-moe"])
+def test_c22_a_model_type_of_another_spelling_is_read_by_the_same_rules(tmp_path: Path, spelling: str) -> None:
+    """C22: the experts, one tensor each on disk, are stacked as ever."""
+    write_model(tmp_path, "qwen3_moe")
+    (tmp_path / "config.json").write_text(json.dumps(config_of("qwen3_moe", model_type=spelling)))
+    m = load(tmp_path)
+    assert m.architecture.name == "qwen3_moe" and not m.report.missing and m.config["model_type"] == spelling
+
+
 @pytest.mark.parametrize(
     ("change", "error"),
     [

@@ -17,6 +17,8 @@ from tests.runtime.models import config_of, runnable
 from tests.runtime.support import Cli
 from weightloom.engine.errors import PluginError
 from weightloom.runtime import load
+from weightloom.runtime.choice import Wish, find_choice
+from weightloom.runtime.config import Config
 
 
 @pytest.fixture
@@ -84,3 +86,18 @@ def test_two_plugins_for_it_are_named_and_one_is_chosen(cli: Cli, path: Path, si
     listed = cli("plugins")
     assert listed.code == 1 and "offered by 2 plugins" in listed.err
     sys.modules.pop("rival_llama", None)
+
+
+def test_c22_what_a_plugin_spells_exactly_is_its_own_beside_rules_for_another_spelling(
+    site: Path, tmp_path: Path
+) -> None:
+    """C22: rule files know qwen2_moe; `qwen2-moe` is a plugin's here, and a third spelling is nobody's."""
+    text = (site / "my_llama.py").read_text().replace('"my_llama"', '"qwen2-moe"')
+    install(site, "hyphen", {"qwen2-moe": "hyphen_llama:PLUGIN"}, {"hyphen_llama": text})
+
+    def found(model_type: str) -> str | None:
+        raw = json.dumps({"model_type": model_type}).encode()
+        choice = find_choice(Config(tmp_path, raw, json.loads(raw)), Wish())
+        return choice and choice.identifier
+
+    assert (found("qwen2-moe"), found("qwen2_moe"), found("Qwen2-MoE")) == ("qwen2-moe", "qwen2_moe", None)
