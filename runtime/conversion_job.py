@@ -14,7 +14,7 @@ from weightloom.engine.plan import Plan
 from weightloom.runtime.beside_layout import keeps_beside, kept_beside
 from weightloom.runtime.choice import DEFAULT_LAYOUT, Choice, Wish
 from weightloom.runtime.config import NAME as CONFIG_NAME
-from weightloom.runtime.conversion_notes import notes_on
+from weightloom.runtime.conversion_notes import notes_on, notes_on_way_back
 from weightloom.runtime.conversion_plan import conversion_plan
 from weightloom.runtime.dtype_field import with_dtype_field
 from weightloom.runtime.kept import Kept
@@ -79,7 +79,7 @@ def _back(opened: Opened, kept: Kept, order: Order, wish: Wish) -> Job:
     plan = way_back(opened, kept, wish)
     write = partial(save.convert_back, plan, opened.checkpoint, max_shard_bytes=order.max_shard_bytes)
     beside = {} if kept.config is None else {CONFIG_NAME: kept.config.raw}
-    return Job(write, len(kept.source.tensors), kept.source.nbytes, beside)
+    return Job(write, len(kept.source.tensors), kept.source.nbytes, beside, notes=tuple(notes_on_way_back(kept)))
 
 
 def _anew(opened: Opened, choice: Choice, order: Order) -> Job:

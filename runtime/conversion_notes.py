@@ -10,6 +10,8 @@ from weightloom.engine.plan import Plan
 from weightloom.engine.remainders import left_over
 from weightloom.engine.show import listed
 from weightloom.runtime.choice import DEFAULT_LAYOUT, Choice
+from weightloom.runtime.config import NAME
+from weightloom.runtime.kept import Kept
 from weightloom.runtime.opening import GGUF, Opened
 from weightloom.runtime.order import Order
 
@@ -22,6 +24,15 @@ def notes_on(plan: Plan, opened: Opened, choice: Choice, order: Order) -> Iterat
     yield from _lacking(opened, choice)
     if order.layout == DEFAULT_LAYOUT and opened.layout != GGUF:
         yield from _packed(opened)
+
+
+def notes_on_way_back(kept: Kept) -> Iterator[str]:
+    """Say that what was changed in the config beside the weights is not in the source's own, which is written."""
+    if kept.config is not None and not kept.current:
+        yield (
+            f"{NAME} was changed since the weights were written: what is written is the source's own, without the "
+            f"change; remove {kept.path.name} to go by the changed one"
+        )
 
 
 def _left_out(plan: Plan) -> Iterator[str]:

@@ -19,7 +19,7 @@ from weightloom.runtime.choice import Choice, only_shipped
 from weightloom.runtime.extras import need_mlx
 from weightloom.runtime.fp8_config import block_size
 from weightloom.runtime.layout_record import MLX
-from weightloom.runtime.opening import Opened
+from weightloom.runtime.opening import GGUF, Opened
 from weightloom.runtime.order import CANONICAL, ORIGINAL
 from weightloom.runtime.reading import plan_opened
 
@@ -91,9 +91,10 @@ def _cast(plan: Plan, dtype: str | None, keep: NamePicker) -> Plan:
 
 def _target_rules(choice: Choice, layout: str) -> RuleSet:
     if layout not in choice.known:
+        written = (name for name in choice.known if name != GGUF)
         raise UsageError(
             f"no layout {layout!r} is known for it",
-            expected=f"one of {', '.join((ORIGINAL, CANONICAL, *choice.known))}",
+            expected=f"one of {', '.join((ORIGINAL, CANONICAL, *written))}",
             field="layout",
         )
     return only_shipped(choice).rules_in(layout)

@@ -42,7 +42,8 @@ def open_kept(path: Path, weights: Checkpoint, config: Config | None) -> Kept | 
     """
     folder = path if path.is_dir() else path.parent
     place = folder / KEPT_NAME
-    if path.name == KEPT_NAME or not place.is_file():
+    # A link whose file is not there yet is no absence: what it keeps would be lost without a word.
+    if path.name == KEPT_NAME or not (place.exists() or place.is_symlink()):
         return None
     file = Checkpoint.from_files([place])
     try:

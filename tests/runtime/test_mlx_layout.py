@@ -160,8 +160,19 @@ def test_a_changed_config_beside_the_weights_is_the_one_that_counts(cli: Cli, tm
     config.write_text(config.read_text().replace("gemma3_text", "another"))
     assert cli("convert", tmp_path / "mlx", tmp_path / "copy", "--max-shard-size", "1MB").code == 0
     assert (tmp_path / "copy" / "config.json").read_bytes() == config.read_bytes()
-    assert cli("convert", tmp_path / "mlx", tmp_path / "back", "--layout", "hf").code == 0
+    ran = cli("convert", tmp_path / "mlx", tmp_path / "back", "--layout", "hf", "--json")
     assert (tmp_path / "back" / "config.json").read_bytes() == (source / "config.json").read_bytes()
+    assert "config.json was changed" in ran.data["notes"][0] and KEPT in ran.data["notes"][0]
+
+
+def test_a_kept_file_that_cannot_be_read_is_no_absent_one(cli: Cli, tmp_path: Path) -> None:
+    source = checkpoint(tmp_path / "source", gemma3(), GEMMA3_CONFIG)
+    assert cli("convert", source, tmp_path / "mlx", "--layout", "mlx").code == 0
+    (tmp_path / "mlx" / KEPT).unlink()
+    (tmp_path / "mlx" / KEPT).symlink_to("not-downloaded-yet")
+    ran = cli("convert", tmp_path / "mlx", tmp_path / "back", "--layout", "hf")
+    assert ran.code in (1, 3) and KEPT in ran.err
+    assert not (tmp_path / "back").exists()
 
 
 def change(path: Path, name: str, value: mx.array) -> None:
