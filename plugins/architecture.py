@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from weightloom.engine import ModuleNode, RuleSet
 from weightloom.engine.errors import PluginError
+from weightloom.plugins.evidence import Evidence
 from weightloom.plugins.spelling import only_spelling
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ class Architecture:
     (whether there is a pooler, say). `build` makes the module from it; its parameters' names are the canonical
     names, or `rules` lead from there to them. `adapters` is the kinds of adapters it accepts, or the text that
     says why it accepts none. `sharding` gives, for tensor parallelism, patterns on parameter names and how each
-    is cut.
+    is cut. `refusal`, if given, looks at the evidence of a checkpoint of one of its model types, and gives the reason
+    why it is another architecture's, or None; without it, one that lists no `vision_config` among its sub-models
+    leaves checkpoints with a vision tower to others.
     """
 
     name: str
@@ -52,6 +55,7 @@ class Architecture:
     rules: RuleSet = field(default_factory=RuleSet)
     adapt: Callable[[Any, Collection[str]], Any] | None = None
     sharding: Mapping[str, str] = field(default_factory=dict, hash=False)
+    refusal: Callable[[Evidence], str | None] | None = None
     source: str = ""
 
     def __post_init__(self) -> None:
@@ -71,6 +75,13 @@ class Architecture:
     def from_source(self, source: str) -> Architecture:
         """Give the same architecture with the name of the distribution that offers it."""
         return replace(self, source=source)
+
+    def why_not(self, evidence: Evidence) -> str | None:
+        """Give the reason why a checkpoint of one of its model types is not for it; None where it is."""
+        if self.refusal is not None:
+            return self.refusal(evidence)
+        sees = any(sub.config_field == "vision_config" for sub in self.sub_models)
+        return None if sees or not evidence.vision.present else f"it takes text alone, and {evidence.vision.why}"
 
     def nodes(self, config: Mapping[str, Any]) -> tuple[ModuleNode, ...]:
         """Give the canonical model tree for a config: the root class that it names, and the sub-models."""

@@ -16,6 +16,8 @@ import pluggy
 
 from weightloom.engine.errors import NotInvertible, PluginError, WeightloomError
 from weightloom.plugins.architecture import Architecture
+from weightloom.plugins.evidence import Evidence
+from weightloom.plugins.fitting import fitting
 from weightloom.plugins.specs import PROJECT, Specs
 from weightloom.plugins.spelling import only_spelling, spellings
 from weightloom.rules.one_way import one_way_notes
@@ -92,16 +94,21 @@ class PluginManager:
         offered = [architecture for architecture in collected if model_type in architecture.model_types]
         return tuple(dict.fromkeys(offered))
 
-    def architecture(self, model_type: str, chosen: str | None = None) -> Architecture:
+    def architecture(
+        self, model_type: str, chosen: str | None = None, evidence: Evidence | None = None
+    ) -> Architecture:
         """Give the architecture for a model type, or the one with the name (or `source:name`) that was chosen.
 
-        The type is one that `find` knows. Raises PluginError when there is none (naming the nearest, and plugins
-        that failed), or several.
+        The type is one that `find` knows. Of several, the `evidence` of the checkpoint decides. Raises PluginError
+        when there is none (naming the nearest, and plugins that failed), when the evidence is against all, or when
+        several are left.
         """
         served = self.find(model_type) or model_type
         offered = self.architectures(served)
         if chosen is not None:
             offered = tuple(a for a in offered if chosen in (a.name, f"{a.source}:{a.name}", a.source))
+        if evidence is not None:
+            offered = fitting(served, offered, evidence)
         if len(offered) == 1:
             return offered[0]
         raise self._clash(served, offered) if offered else self._unknown(served, chosen)

@@ -9,6 +9,7 @@ from weightloom.engine.checkpoint import Checkpoint
 from weightloom.engine.errors import CheckpointError
 from weightloom.engine.shapes import shape_text
 from weightloom.engine.spec import TensorSpec
+from weightloom.plugins.vision import vision_of
 from weightloom.runtime.choice import Choice, Wish, undecided
 from weightloom.runtime.config import Config
 from weightloom.runtime.foreign_code import ignored_code
@@ -51,6 +52,7 @@ def inspect(path: str | Path, *, estimate_memory: bool = False, wish: Wish | Non
             notes=(*checkpoint.notes, *_config_notes(opened.folder, config)),
             memory=_memory(checkpoint, choice) if choice and estimate_memory else None,
             kept=_kept(opened.kept) if opened.kept else None,
+            vision=str(vision_of(config.values, checkpoint.tensors.keys())) if config else None,
         )
 
 

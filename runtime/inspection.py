@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from weightloom.plugins.vision import UNSAID
 from weightloom.runtime.text import aligned, plural, size
 
 
@@ -62,7 +63,8 @@ class Inspection:
     """A checkpoint as its headers and config describe it; no tensor was read.
 
     `identifier` is the model type or class whose rules fit, None where none are known; `decided_by` says why, in
-    words. `layouts` are all that the rules know. `notes` has what is set aside (stray and shadowed tensors).
+    words; `vision` says in the same way whether there is a vision tower. `layouts` are all that the rules know.
+    `notes` has what is set aside (stray and shadowed tensors).
     """
 
     path: str
@@ -84,6 +86,7 @@ class Inspection:
     notes: tuple[str, ...]
     memory: MemoryNeed | None = None
     kept: KeptBeside | None = None
+    vision: str | None = None
 
     __hash__ = None  # type: ignore[assignment]  # it holds a mapping
 
@@ -106,6 +109,8 @@ class Inspection:
         yield "checkpoint", self.path
         yield "architecture", self._architecture()
         yield "decided by", self.decided_by
+        if self.vision not in (None, str(UNSAID)):
+            yield "towers", str(self.vision)
         if self.layout is not None:
             yield "layout", self._layout()
         yield from (("rules", file) for file in self.rule_files)

@@ -53,19 +53,20 @@ def load(
     are in the file. `rules` act before those of the architecture. `architecture` settles which plugin where
     several offer the model type. With `lazy` a parameter is read when it is first used: a tower that is never run
     is never read. The files stay open, may be replaced meanwhile, and are read as they were; one that was written to
-    in place raises CheckpointError at the use. `adapter`, `surgery`, `quantize` and `text_only` are names that later
-    versions fill: anything but their defaults raises UsageError. Raises PluginError for a model type
-    that no plugin serves, ConfigError for a config that cannot be, PlanError where the tensors do not fit,
-    CheckpointError and StorageError as reading does.
+    in place raises CheckpointError at the use. `text_only` loads the text model of a checkpoint with towers (False: the
+    whole, or nothing); what is left out is in the report and the notes, and saved back. `adapter`, `surgery` and
+    `quantize` are names that later versions fill: anything but their defaults raises UsageError. Raises PluginError
+    for a model type that no plugin serves, ConfigError for a config that cannot be, PlanError where the tensors do
+    not fit, CheckpointError and StorageError as reading does.
     """
-    _refuse_unfilled(adapter=adapter, surgery=surgery, quantize=quantize, text_only=text_only)
+    _refuse_unfilled(adapter=adapter, surgery=surgery, quantize=quantize)
     if lazy and sharding is not None:
         raise UsageError("lazy and sharding were both given", expected="one of them", field="lazy")
     cast = None if dtype is None else safetensors_dtype(str(dtype))
     manager = manager or PluginManager()
     opened = open_path(path)
     try:
-        found = prepare(opened, rules=rules, architecture=architecture, manager=manager)
+        found = prepare(opened, rules=rules, architecture=architecture, manager=manager, text_only=text_only)
         found.plan.check(strict)
         part = None if sharding is None else take_part(found, sharding)
         stored = _cast(found.plan if part is None else part.plan, cast)
@@ -104,7 +105,8 @@ def _loaded(
     lacking = (f"{name} is not in the checkpoint, and as the module made it" for name in plan.report.missing)
     repairs = (f"config.json: {each}" for each in config.repairs)
     code = ignored_code(opened.folder, config.values)
-    notes = (*repairs, *lacking, *code, *([about_template] if about_template else []))
+    half = (found.half.note,) if found.half is not None else ()
+    notes = (*half, *repairs, *lacking, *code, *([about_template] if about_template else []))
     return LoadedModel(
         model=found.module,
         config=config.values,
@@ -120,6 +122,7 @@ def _loaded(
         notes=(*notes, *remarks),
         share=share,
         cast=cast,
+        half=found.half,
     )
 
 

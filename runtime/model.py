@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import mlx.nn as nn
 
     from weightloom.runtime.ranks import Share
+    from weightloom.runtime.text_half import TextHalf
 
 
 @dataclass
@@ -27,7 +28,8 @@ class LoadedModel:
     `stored` is the parameters' specs as a save writes them: some are wider while they run. `folder` has the files
     beside the weights. `notes` says what was set aside: code that came along, a second chat template. `share` is what
     this process holds of a model that is cut among several, None where it has all. `opened` are the files that it was
-    read from, and `cast` the dtype that it was cast to, as safetensors spells it.
+    read from, and `cast` the dtype that it was cast to, as safetensors spells it. `half` says what is here where it is
+    the text model alone of a checkpoint of several.
     """
 
     model: nn.Module
@@ -44,6 +46,7 @@ class LoadedModel:
     notes: tuple[str, ...] = ()
     share: Share | None = None
     cast: str | None = None
+    half: TextHalf | None = None
 
     @property
     def report(self) -> LoadReport:

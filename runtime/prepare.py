@@ -10,13 +10,16 @@ from weightloom.engine import Plan, RuleSet, build_plan
 from weightloom.engine.errors import ConfigError
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.binding import param_specs
+from weightloom.plugins.evidence import evidence_of
 from weightloom.plugins.manager import PluginManager
 from weightloom.plugins.quantized import quantize
-from weightloom.runtime.choice import DEFAULT_LAYOUT, Wish
+from weightloom.runtime.choice import DEFAULT_LAYOUT, Wish, find_choice
 from weightloom.runtime.layout_seen import find_opened
 from weightloom.runtime.opening import Opened
 from weightloom.runtime.quantized_set import quantized_modules
 from weightloom.runtime.rule_choice import caller_rules, model_rules
+from weightloom.runtime.text_choice import Reading, half_rules, may_be_half, refuse_unserved, wanted_half, whole_rules
+from weightloom.runtime.text_half import TextHalf
 
 if TYPE_CHECKING:
     import mlx.nn as nn
@@ -24,12 +27,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Prepared:
-    """The architecture that was chosen, its module, the layout that is read, and the plan."""
+    """The architecture that was chosen, its module, the layout that is read, and the plan.
+
+    `half` says what is loaded where it is the text model alone.
+    """
 
     architecture: Architecture
     module: nn.Module
     layout: str
     plan: Plan
+    half: TextHalf | None = None
 
 
 def prepare(
@@ -39,18 +46,41 @@ def prepare(
     layout: str | None = None,
     architecture: str | None = None,
     manager: PluginManager | None = None,
+    text_only: bool | None = None,
 ) -> Prepared:
     """Choose the architecture, build its module as config and names ask for, and plan.
 
+    `text_only` asks for the text model of a checkpoint of several, or for the whole; by default it is loaded alone
+    where nothing serves the whole, and it is all that there is.
+
     Raises PluginError for a model type that no plugin serves, ConfigError for a config that cannot be.
     """
-    config = opened.need_config()
-    found = (manager or PluginManager()).architecture(_model_type(opened), architecture)
     read_as = layout or _layout(opened)
-    listed = caller_rules(rules, read_as) + model_rules(found, config.values, read_as)
-    module = _module(found, opened, listed)
-    plan = build_plan(opened.checkpoint, listed, param_specs(module), config=config.values)
-    return Prepared(found, module, read_as, plan)
+    read = _reading(opened, read_as, rules, architecture, manager or PluginManager(), text_only)
+    module = _module(read, opened)
+    plan = build_plan(opened.checkpoint, read.rules, param_specs(module), config=read.config)
+    return Prepared(read.architecture, module, read_as, plan, read.half)
+
+
+def _reading(
+    opened: Opened,
+    layout: str,
+    rules: RuleSet | str | Path | None,
+    architecture: str | None,
+    manager: PluginManager,
+    text_only: bool | None,
+) -> Reading:
+    model_type, config = _model_type(opened), opened.need_config()
+    evidence, first = evidence_of(config.values, opened.checkpoint.tensors.keys()), caller_rules(rules, layout)
+    if may_be_half(evidence, manager, text_only):
+        whole = whole_rules(find_choice(config, Wish()), layout)
+        half = wanted_half(opened, evidence, first + whole, manager, text_only)
+        if half is not None:
+            found = manager.architecture(half.model_type, architecture)
+            return Reading(found, half.config, first + half_rules(half, found, whole, layout), half)
+    refuse_unserved(evidence, manager)
+    found = manager.architecture(model_type, architecture, evidence)
+    return Reading(found, config.values, first + model_rules(found, config.values, layout))
 
 
 def _layout(opened: Opened) -> str:
@@ -72,13 +102,13 @@ def _model_type(opened: Opened) -> str:
     return config.model_type
 
 
-def _module(found: Architecture, opened: Opened, rules: RuleSet) -> nn.Module:
+def _module(read: Reading, opened: Opened) -> nn.Module:
     """Build the module; the file's names decide what the config leaves open, and which modules are quantized."""
-    values = opened.need_config().values
-    open_target = build_plan(opened.checkpoint, rules, config=values)
-    config = found.read_config(values)
+    found = read.architecture
+    open_target = build_plan(opened.checkpoint, read.rules, config=read.config)
+    config = found.read_config(read.config)
     if found.adapt is not None:
         config = found.adapt(config, open_target.params.keys())
     module = found.build(config)
-    quantize(module, quantized_modules(open_target.params, values))
+    quantize(module, quantized_modules(open_target.params, read.config))
     return module

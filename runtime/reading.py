@@ -71,7 +71,7 @@ def _with_architecture(opened: Opened, choice: Choice) -> tuple[Plan, str] | str
         return "no model_type says whose parameters"
     from weightloom.plugins.manager import PluginManager
 
-    if model_type not in (manager := PluginManager()).model_types():
+    if (manager := PluginManager()).find(model_type) is None:
         return f"no architecture for {model_type!r} is installed"
     try:
         need_mlx()

@@ -44,6 +44,7 @@ def save(
             file=m.path,
         )
     if layout != ORIGINAL:
+        _refuse_half(m)
         _check_layout(m, layout)
     made = writing(m, layout)
     written = engine_save.save(
@@ -65,6 +66,17 @@ def _over_new_files(plan: Plan, checkpoint: Checkpoint) -> Plan:
     """Give the same plan over the files that were just written in the place of its own, so that it saves again."""
     before = None if plan.before is None else _over_new_files(plan.before, checkpoint)
     return replace(plan, sources=checkpoint.tensors, checkpoint=checkpoint, before=before)
+
+
+def _refuse_half(m: LoadedModel) -> None:
+    if m.half is not None:
+        raise UsageError(
+            m.half.note,
+            expected="the whole checkpoint, for a layout that is named",
+            hint='save with layout="original", which writes the towers back too; or `convert` the files',
+            file=m.path,
+            field="layout",
+        )
 
 
 def _check_layout(m: LoadedModel, layout: str) -> None:
