@@ -38,6 +38,11 @@ def add_reading(parser: argparse.ArgumentParser, layout: str = "--layout") -> No
     )
 
 
+def add_surgery(parser: argparse.ArgumentParser) -> None:
+    """Add the file that says what is changed on the way."""
+    parser.add_argument("--surgery", metavar="FILE", help="a surgery file; else the one that WEIGHTLOOM_SURGERY names")
+
+
 def byte_count(text: str) -> int:
     """Read "5GB", "500 MB", "2GiB" or a plain number as bytes; raises ArgumentTypeError."""
     found = _SIZE.fullmatch(text.strip())

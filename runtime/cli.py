@@ -24,6 +24,7 @@ from weightloom.runtime.commands.rules_lint import RULES_LINT
 from weightloom.runtime.commands.rules_schema import RULES_SCHEMA
 from weightloom.runtime.commands.rules_show import RULES_SHOW
 from weightloom.runtime.commands.rules_test import RULES_TEST
+from weightloom.runtime.commands.surgery_check import SURGERY_CHECK
 from weightloom.runtime.commands.verify import VERIFY
 from weightloom.runtime.failure import failed
 from weightloom.runtime.outcome import Outcome
@@ -32,6 +33,7 @@ from weightloom.runtime.termination import hearing_termination
 
 COMMANDS = (INSPECT, PLAN, EXPLAIN, VERIFY, CONVERT, GENERATE, EMBED, ARCH, PLUGINS)
 RULES_COMMANDS = (RULES_LINT, RULES_SHOW, RULES_TEST, RULES_SCHEMA)
+SURGERY_COMMANDS = (SURGERY_CHECK,)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -47,10 +49,16 @@ def build_parser() -> Parser:
     parser.add_argument("--version", action=_Version, help="print the version")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _add(commands, COMMANDS)
-    help_text = "write and check rule files"
-    rules = commands.add_parser("rules", help=help_text, description=help_text.capitalize() + ".")
-    _add(rules.add_subparsers(metavar="COMMAND", required=True), RULES_COMMANDS)
+    _add_family(commands, "rules", "write and check rule files", RULES_COMMANDS)
+    _add_family(commands, "surgery", "change tensors on the way into a model", SURGERY_COMMANDS)
     return parser
+
+
+def _add_family(
+    parsers: argparse._SubParsersAction[Parser], name: str, help_text: str, commands: Iterable[Command]
+) -> None:
+    family = parsers.add_parser(name, help=help_text, description=help_text.capitalize() + ".")
+    _add(family.add_subparsers(metavar="COMMAND", required=True), commands)
 
 
 def _add(parsers: argparse._SubParsersAction[Parser], commands: Iterable[Command]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -45,6 +45,8 @@ class Job:
 
 def make_job(opened: Opened, order: Order, wish: Wish, place: str) -> Job:
     """Choose the way and plan it; raises as `convert` does, before anything is written."""
+    if order.surgery is not None:
+        return _with_surgery(opened, order, wish, place)
     kept = opened.kept
     same = order.layout == ORIGINAL or (kept is not None and order.layout == kept.note.layout)
     if same and order.dtype is None:
@@ -56,6 +58,15 @@ def make_job(opened: Opened, order: Order, wish: Wish, place: str) -> Job:
     if plain or opened.layout == GGUF or order.dtype is not None:
         return _anew(opened, choice, order)
     return _keeping(opened, choice, order)
+
+
+def _with_surgery(opened: Opened, order: Order, wish: Wish, place: str) -> Job:
+    """Write what surgery makes of the parameters: nothing of the source is kept beside it."""
+    choice = choose_opened(opened, wish, place)
+    layout = choice.layout if order.layout == ORIGINAL else order.layout
+    job = _anew(opened, choice, replace(order, layout=layout))
+    said = "surgery changed the values: this is a new checkpoint, from which the source's bytes cannot be written"
+    return replace(job, notes=(*job.notes, said))
 
 
 def _copy(opened: Opened, order: Order) -> Job:
@@ -84,7 +95,7 @@ def _back(opened: Opened, kept: Kept, order: Order, wish: Wish) -> Job:
 
 def _anew(opened: Opened, choice: Choice, order: Order) -> Job:
     """Write the tensors of a layout that keeps nothing beside it, or that keeps nothing exact."""
-    plan, left_out = conversion_plan(opened, choice, order.layout, order.dtype)
+    plan, left_out = conversion_plan(opened, choice, order.layout, order.dtype, order.surgery)
     if opened.kept is not None:
         left_out = tuple(sorted({*left_out, *opened.kept.names}))
     config = _config(opened, choice, order)

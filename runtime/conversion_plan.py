@@ -22,16 +22,20 @@ from weightloom.runtime.layout_record import MLX
 from weightloom.runtime.opening import GGUF, Opened
 from weightloom.runtime.order import CANONICAL, ORIGINAL
 from weightloom.runtime.reading import plan_opened
+from weightloom.runtime.surgery import operated
+from weightloom.runtime.surgery_file import SurgeryFile
 
 NamePicker = Callable[[str], bool]
 
 
-def conversion_plan(opened: Opened, choice: Choice, layout: str, dtype: str | None) -> tuple[Plan, tuple[str, ...]]:
+def conversion_plan(
+    opened: Opened, choice: Choice, layout: str, dtype: str | None, surgery: SurgeryFile | None = None
+) -> tuple[Plan, tuple[str, ...]]:
     """Give the plan, and the tensors that the layout leaves out.
 
-    Raises PlanError when the checkpoint does not fit its rules and the parameters of the architecture that is
-    installed for it, UsageError for a layout that there is not,
-    NotInvertible for one that cannot be written.
+    `surgery` acts on the parameters, before a cast; ORIGINAL takes none. Raises PlanError when the checkpoint does not
+    fit its rules and the parameters of the architecture that is installed for it, or surgery does not fit either;
+    UsageError for a layout that there is not, NotInvertible for one that cannot be written.
     """
     config = choice.config.values if choice.config else {}
     rules = choice.rules()
@@ -46,6 +50,8 @@ def conversion_plan(opened: Opened, choice: Choice, layout: str, dtype: str | No
     plan, _ = plan_opened(opened, by_rules)
     plan.check()
     left_out = (*(kept.name for kept in plan.kept), *(name for group in plan.copies for name in group.sources))
+    if surgery is not None:
+        plan = operated(plan, surgery, rules.base_model_prefix, config).plan
     plan = _cast(plan, dtype, keep)
     if layout == MLX:
         plan = _floats(plan, block)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,8 @@ from weightloom.runtime.model import LoadedModel
 from weightloom.runtime.opening import Opened, open_path
 from weightloom.runtime.prepare import Prepared, prepare
 from weightloom.runtime.ranks import Share, Way, bytes_read, take_part
+from weightloom.runtime.surgery import asked_surgery, operated
+from weightloom.runtime.surgery_file import SurgeryFile
 from weightloom.runtime.widening import widened
 
 if TYPE_CHECKING:
@@ -54,20 +57,23 @@ def load(
     several offer the model type. With `lazy` a parameter is read when it is first used: a tower that is never run
     is never read. The files stay open, may be replaced meanwhile, and are read as they were; one that was written to
     in place raises CheckpointError at the use. `text_only` loads the text model of a checkpoint with towers (False: the
-    whole, or nothing); what is left out is in the report and the notes, and saved back. `adapter`, `surgery` and
-    `quantize` are names that later versions fill: anything but their defaults raises UsageError. Raises PluginError
+    whole, or nothing); what is left out is in the report and the notes, and saved back. `surgery` names a surgery file,
+    by default the one that the variable WEIGHTLOOM_SURGERY names; it acts after conversion and before a cast. `adapter`
+    and `quantize` are names that later versions fill: anything but their defaults raises UsageError. Raises PluginError
     for a model type that no plugin serves, ConfigError for a config that cannot be, PlanError where the tensors do
-    not fit, CheckpointError and StorageError as reading does.
+    not fit or surgery does not, CheckpointError and StorageError as reading does.
     """
-    _refuse_unfilled(adapter=adapter, surgery=surgery, quantize=quantize)
+    _refuse_unfilled(adapter=adapter, quantize=quantize)
     if lazy and sharding is not None:
         raise UsageError("lazy and sharding were both given", expected="one of them", field="lazy")
     cast = None if dtype is None else safetensors_dtype(str(dtype))
     manager = manager or PluginManager()
+    asked = asked_surgery(surgery)
     opened = open_path(path)
     try:
         found = prepare(opened, rules=rules, architecture=architecture, manager=manager, text_only=text_only)
         found.plan.check(strict)
+        found, changed = _operated(found, opened, asked)
         part = None if sharding is None else take_part(found, sharding)
         stored = _cast(found.plan if part is None else part.plan, cast)
         plan = widened(stored)
@@ -81,10 +87,21 @@ def load(
             bind(found.module, {**initial, **made})
         found.module.eval()
         share = None if part is None else part.share(found.module, widened(_cast(found.plan, cast)).nbytes, before)
-        return _loaded(opened, found, plan, stored.params, cast, (*manager.notes, *(part.notes if part else ())), share)
+        remarks = (*manager.notes, *changed, *(part.notes if part else ()))
+        m = _loaded(opened, found, plan, stored.params, cast, remarks, share)
+        return replace(m, surgery=None if asked is None else asked.path)
     except BaseException:
         opened.checkpoint.close()
         raise
+
+
+def _operated(found: Prepared, opened: Opened, surgery: SurgeryFile | None) -> tuple[Prepared, tuple[str, ...]]:
+    """Put surgery into the plan, and give a note that says so."""
+    if surgery is None:
+        return found, ()
+    config = opened.need_config().values
+    done = operated(found.plan, surgery, found.architecture.base_model_prefix, config)
+    return replace(found, plan=done.plan), (f"surgery by {surgery.path} changes {len(done.changes)} tensors",)
 
 
 def _cast(plan: Plan, dtype: str | None) -> Plan:

@@ -28,8 +28,8 @@ class LoadedModel:
     `stored` is the parameters' specs as a save writes them: some are wider while they run. `folder` has the files
     beside the weights. `notes` says what was set aside: code that came along, a second chat template. `share` is what
     this process holds of a model that is cut among several, None where it has all. `opened` are the files that it was
-    read from, and `cast` the dtype that it was cast to, as safetensors spells it. `half` says what is here where it is
-    the text model alone of a checkpoint of several.
+    read from, `cast` the dtype that it was cast to, as safetensors spells it, and `surgery` the file of what was done.
+    `half` says what is here where it is the text model alone of a checkpoint of several.
     """
 
     model: nn.Module
@@ -47,6 +47,12 @@ class LoadedModel:
     share: Share | None = None
     cast: str | None = None
     half: TextHalf | None = None
+    surgery: Path | None = None
+
+    @property
+    def altered(self) -> bool:
+        """Whether its parameters are other than those in the files: cast, or changed by surgery."""
+        return self.cast is not None or self.surgery is not None
 
     @property
     def report(self) -> LoadReport:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from weightloom.runtime.surgery_file import SurgeryFile
 
 ORIGINAL = "original"
 CANONICAL = "canonical"
@@ -15,7 +19,8 @@ class Order:
     """What is asked for: target directory, layout (ORIGINAL, CANONICAL or a name), and how it is written.
 
     `dtype` is a safetensors name (F32, F16, BF16) or None for as it is; `max_shard_bytes` None keeps the source's
-    own files where nothing else changes, and cuts shards of 5 GB elsewhere.
+    own files where nothing else changes, and cuts shards of 5 GB elsewhere. `surgery` changes parameters on the way:
+    ORIGINAL is then the layout that is read, written anew.
     """
 
     target: Path
@@ -23,3 +28,4 @@ class Order:
     dtype: str | None = None
     max_shard_bytes: int | None = None
     overwrite: bool = False
+    surgery: SurgeryFile | None = None

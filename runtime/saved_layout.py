@@ -39,7 +39,7 @@ class Writing:
 def writing(m: LoadedModel, layout: str) -> Writing:
     """Choose how a model is written in a layout, or ORIGINAL; raises NotInvertible where it cannot be."""
     kept = m.opened.kept
-    if layout == ORIGINAL or (kept is not None and layout == kept.note.layout and m.cast is None):
+    if layout == ORIGINAL or (kept is not None and layout == kept.note.layout and not m.altered):
         return Writing(m.plan, m.side_files())
     files = {name: content for name, content in m.side_files().items() if name != KEPT_NAME}
     if kept is not None and layout == kept.note.source_layout:
@@ -54,7 +54,7 @@ def _recorded(m: LoadedModel, kept: Kept, files: Mapping[str, bytes | Path]) -> 
     """Write the source that is recorded beside the weights again, from the parameters as they are now."""
     rules = model_rules(m.architecture, m.config, kept.note.source_layout)
     plan = widened(build_plan(kept.source, rules, m.stored, config=m.config))
-    own = {} if kept.config is None or m.cast is not None else {CONFIG_NAME: kept.config.raw}
+    own = {} if kept.config is None or m.altered else {CONFIG_NAME: kept.config.raw}
     return Writing(plan, {**files, **own})
 
 
@@ -65,7 +65,7 @@ def _with_kept(m: LoadedModel, layout: str, made: Writing) -> Writing:
         return made
     raw = config_in(layout, choice, config if isinstance(config, bytes) else config.read_bytes())
     files = {**made.side_files, CONFIG_NAME: raw}
-    if m.layout == GGUF or m.cast is not None:
+    if m.layout == GGUF or m.altered:
         return Writing(made.plan, files, made.metadata)
     read = m.plan.before or m.plan
     back = save_plan(model_rules(m.architecture, m.config, layout), read.params, m.config).inverse()

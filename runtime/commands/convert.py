@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weightloom.engine.discovery import KEPT_NAME
-from weightloom.runtime.arguments import add_reading, byte_count
+from weightloom.runtime.arguments import add_reading, add_surgery, byte_count
 from weightloom.runtime.command import Command
 from weightloom.runtime.outcome import FINE, Outcome
 from weightloom.runtime.text import plural, size
@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="cut shards, such as 5GB (where anything changes: 5GB)",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace the checkpoint in DST; other files stay")
+    add_surgery(parser)
     add_reading(parser, layout="--from-layout")
 
 
@@ -43,9 +44,12 @@ def run(args: argparse.Namespace) -> Outcome:
     from weightloom.runtime.conversion import Order, convert
     from weightloom.runtime.progress import progress_bar
     from weightloom.runtime.reading import wish_of
+    from weightloom.runtime.surgery import asked_surgery
 
     dtype = _DTYPES.get(args.dtype)
-    order = Order(Path(args.target), args.layout, dtype, args.max_shard_size, args.overwrite)
+    order = Order(
+        Path(args.target), args.layout, dtype, args.max_shard_size, args.overwrite, asked_surgery(args.surgery)
+    )
     with progress_bar("convert", args.quiet) as progress:
         done = convert(Path(args.source), order, wish_of(args), progress)
     data = {
@@ -54,6 +58,7 @@ def run(args: argparse.Namespace) -> Outcome:
         "target": args.target,
         "layout": args.layout,
         "dtype": dtype,
+        "surgery": None if order.surgery is None else str(order.surgery.path),
         **asdict(done),
         "files": [str(path) for path in done.files],
     }

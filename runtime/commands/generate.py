@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from weightloom.runtime.arguments import count
+from weightloom.runtime.arguments import add_surgery, count
 from weightloom.runtime.command import Command
 from weightloom.runtime.outcome import FINE, Outcome
 
@@ -32,6 +32,7 @@ def add_running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rules", metavar="FILE", help="a rule file; its rules come before all others")
     parser.add_argument("--dtype", metavar="NAME", help="cast the parameters: bfloat16, float16 or float32")
     parser.add_argument("--architecture", metavar="NAME", help="which plugin, where several offer the model type")
+    add_surgery(parser)
 
 
 def add_parallel(parser: argparse.ArgumentParser) -> None:
@@ -56,6 +57,7 @@ def load_model(args: argparse.Namespace, sharding: Way | None = None) -> LoadedM
         return load(
             args.path,
             args.dtype,
+            surgery=args.surgery,
             rules=args.rules,
             architecture=args.architecture,
             sharding=sharding,

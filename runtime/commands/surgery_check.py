@@ -1,0 +1,68 @@
+"""`weightloom surgery check FILE PATH`: what surgery would change, from headers alone."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weightloom.runtime.arguments import add_reading
+from weightloom.runtime.command import Command
+from weightloom.runtime.outcome import FINE, Outcome
+from weightloom.runtime.text import plural
+
+if TYPE_CHECKING:
+    from weightloom.engine.surgery import Change
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("file", metavar="FILE", help="a surgery file")
+    parser.add_argument("path", metavar="PATH", help="a directory, an index or a file")
+    add_reading(parser)
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Check the file against a checkpoint; an operation that does not fit is an error."""
+    from weightloom.runtime.reading import planned, wish_of
+    from weightloom.runtime.surgery import operated
+    from weightloom.runtime.surgery_file import read_surgery
+
+    surgery = read_surgery(Path(args.file))
+    with planned(args.path, wish_of(args)) as found:
+        found.plan.check()
+        config = found.config.values if found.config else {}
+        changes = operated(found.plan, surgery, found.choice.rules().base_model_prefix, config).changes
+        count = len(found.plan.params)
+    data = {
+        "command": "surgery check",
+        "file": args.file,
+        "path": args.path,
+        "changes": [_plain(each) for each in changes],
+    }
+    tensors = len({(each.side, each.name) for each in changes})
+    remarks = f"{plural(tensors, 'tensor')} would change, of {plural(count, 'parameter')}; nothing was read but headers"
+    return Outcome(FINE, data, "\n".join(_lines(changes)), remarks)
+
+
+def _plain(change: Change) -> dict[str, object]:
+    dtype, shape = change.spec.dtype, list(change.spec.shape)
+    place, side = change.place, change.side
+    return {
+        "operation": change.operation,
+        "at": place,
+        "side": side,
+        "name": change.name,
+        "dtype": dtype,
+        "shape": shape,
+    }
+
+
+def _lines(changes: Iterable[Change]) -> Iterator[str]:
+    for each in changes:
+        side = "" if each.side == "parameter" else f" ({each.side})"
+        yield f"{each.operation:<12} {each.name}{side}  {each.spec}"
+
+
+SURGERY_CHECK = Command("check", "say what a surgery file would change in a checkpoint", add_arguments, run)
