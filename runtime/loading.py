@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,9 @@ from weightloom.runtime.surgery_file import SurgeryFile
 from weightloom.runtime.widening import widened
 
 if TYPE_CHECKING:
+    import mlx.core as mx
+    import mlx.nn as nn
+
     from weightloom.engine.plan import Progress
     from weightloom.engine.sharding import Sharding
 
@@ -77,15 +80,9 @@ def load(
         part = None if sharding is None else take_part(found, sharding)
         stored = _cast(found.plan if part is None else part.plan, cast)
         plan = widened(stored)
-        # A lenient load leaves what the file lacks as the module made it; the report and the notes name it.
-        initial = {name: array for name, array in parameters(found.module).items() if name in plan.report.missing}
         before = bytes_read()
-        if lazy:
-            bind_lazily(found.module, plan.lazy(strict=strict), kept=initial)
-        else:
-            made = plan.load(None if part is None else part.sharding, progress=progress, strict=strict)
-            bind(found.module, {**initial, **made})
-        found.module.eval()
+        read = None if lazy else partial(plan.load, None if part is None else part.sharding, progress=progress)
+        _fill(found.module, plan, read, strict)
         share = None if part is None else part.share(found.module, widened(_cast(found.plan, cast)).nbytes, before)
         remarks = (*manager.notes, *changed, *(part.notes if part else ()))
         m = _loaded(opened, found, plan, stored.params, cast, remarks, share)
@@ -93,6 +90,17 @@ def load(
     except BaseException:
         opened.checkpoint.close()
         raise
+
+
+def _fill(module: nn.Module, plan: Plan, read: Callable[..., Mapping[str, mx.array]] | None, strict: bool) -> None:
+    """Bind what `read` gives; without it each parameter is read when it is first used."""
+    # A lenient load leaves what the file lacks as the module made it; the report and the notes name it.
+    initial = {name: array for name, array in parameters(module).items() if name in plan.report.missing}
+    if read is None:
+        bind_lazily(module, plan.lazy(strict=strict), kept=initial)
+    else:
+        bind(module, {**initial, **read(strict=strict)})
+    module.eval()
 
 
 def _operated(found: Prepared, opened: Opened, surgery: SurgeryFile | None) -> tuple[Prepared, tuple[str, ...]]:
