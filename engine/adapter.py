@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from weightloom.engine.build import build_plan
-from weightloom.engine.errors import PlanError
+from weightloom.engine.errors import PlanError, UsageError
 from weightloom.engine.lifting import KINDS, WHOLE, A, B, adapter_rules
 from weightloom.engine.plan import Plan
 from weightloom.engine.renaming import WeightRenaming
@@ -43,9 +43,17 @@ class Change:
     def alpha(self, scales: Mapping[str, float]) -> float:
         """Give the alpha with which `alpha / rank` is the scale that all parts have; `scales` by A's name in the file.
 
-        Raises PlanError, naming two parts, where their scales differ.
+        Raises PlanError, naming two parts, where their scales differ, and UsageError for a part without a scale.
         """
         first, *others = [name for name, _ in self.parts]
+        lacking = [name for name in (first, *others) if name not in scales]
+        if lacking:
+            raise UsageError(
+                f"no scale for {lacking[0]}, and for {len(lacking) - 1} others, which change {self.parameter}",
+                expected="a scale for each of `parts`, by its name",
+                hint="lora_alpha / rank is that of PEFT, where no pattern says otherwise",
+                tensor=lacking[0],
+            )
         for name in others:
             if scales[name] != scales[first]:
                 raise PlanError(

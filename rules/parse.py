@@ -63,7 +63,8 @@ def _layouts(node: Node | None, head: Head, root: Node, ops: Ops, problems: Prob
             problems.add(root.at, "the file lacks 'layouts'", expected="layouts, or a family to extend")
         return ()
     if not isinstance(node, Table) or not node.entries:
-        problems.add(node.at, f"layouts is {show(node)}", expected="a mapping from a layout's name to its rules")
+        seen = "empty" if isinstance(node, Table) else show(node)
+        problems.add(node.at, f"layouts is {seen}", expected="a mapping from a layout's name to its rules")
         return ()
     for entry in node.entries:
         if not _NAME.fullmatch(entry.key):

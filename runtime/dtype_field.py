@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from weightloom.runtime.config_text import repaired
+
 CONFIG_NAMES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
 _FIELDS = ("dtype", "torch_dtype")
 _KNOWN = {*CONFIG_NAMES.values(), *(f"torch.{name}" for name in CONFIG_NAMES.values())}
@@ -15,9 +17,9 @@ def with_dtype_field(raw: bytes, dtype: str) -> bytes:
     """Give a config (a JSON object that was parsed before) with `dtype` and `torch_dtype` naming another type.
 
     The fields of sub-configs change too, for their tensors are cast as well; other values and the form of the
-    text stay. A config without such a field stays as it is.
+    text stay, but for what was repaired to parse it. A config without such a field stays as it is.
     """
-    text = raw.decode()
+    text = repaired(raw.decode()).readable
     edited, last = [], 0
     for start, end in _dtype_spans(text, text.index("{")):
         edited += [text[last:start], json.dumps(CONFIG_NAMES[dtype])]

@@ -14,6 +14,7 @@ from typing import Any
 
 from weightloom.rules.config_fields import Wanted
 from weightloom.runtime.choice import Choice
+from weightloom.runtime.config_text import repaired
 from weightloom.runtime.fp8_config import without_blocks
 from weightloom.runtime.layout_record import MLX
 
@@ -23,7 +24,7 @@ _LAYER_KINDS = {"full_attention": "rope_theta", "sliding_attention": "rope_local
 
 
 def config_in(layout: str, choice: Choice, raw: bytes) -> bytes:
-    """Give a config for weights in a layout: as it is, but for fields that its readers look for.
+    """Give a config for weights in a layout: as it is, but for repairs and fields that its readers look for.
 
     Raises RuleError for an expression in rule data that the config does not fit.
     """
@@ -33,11 +34,12 @@ def config_in(layout: str, choice: Choice, raw: bytes) -> bytes:
     wanted = registry.config_fields(known, layout) if known else {}
     if layout != MLX and not wanted and choice.layout != MLX:
         return raw
-    before: dict[str, Any] = json.loads(raw)
-    plain = with_plain_rope(json.loads(raw, object_hook=_plain_number)) if layout == MLX else before
+    text = repaired(raw.decode()).readable
+    before: dict[str, Any] = json.loads(text)
+    plain = with_plain_rope(json.loads(text, object_hook=_plain_number)) if layout == MLX else before
     floats = without_blocks(plain) if MLX in (layout, choice.layout) else plain
     after = with_fields(floats, wanted, before)
-    return raw if after == before else (json.dumps(after, indent=2, ensure_ascii=False) + "\n").encode()
+    return text.encode() if after == before else (json.dumps(after, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def _plain_number(found: dict[str, Any]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from pathlib import Path
 from typing import TextIO
 
 from weightloom.runtime.outcome import Outcome
@@ -20,10 +21,11 @@ def deliver(outcome: Outcome, *, as_json: bool, quiet: bool) -> int:
         _print(sys.stderr, outcome.complaint)
         _print(sys.stdout, _json(outcome) if as_json else _text(outcome, quiet))
     except OSError as error:
+        from weightloom.engine.os_errors import storage_error
         from weightloom.runtime.failure import failed
 
         _give_up(sys.stdout)
-        return deliver(failed(error), as_json=False, quiet=True)
+        return deliver(failed(storage_error("write", Path("standard output"), error)), as_json=False, quiet=True)
     return outcome.code
 
 

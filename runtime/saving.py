@@ -57,7 +57,7 @@ def save(
         metadata=made.metadata,
         beside=made.beside,
     )
-    if layout == ORIGINAL and m.path.is_dir() and Path(directory).resolve() == m.path.resolve():
+    if layout == ORIGINAL and Path(directory).resolve() == m.opened.folder.resolve():
         m.plan = _over_new_files(m.plan, Checkpoint.open(m.path))
     return written
 

@@ -24,6 +24,7 @@ from weightloom.engine import (
     plan_adapter,
     save_plan,
 )
+from weightloom.engine.errors import UsageError
 from weightloom.rules import load_rules
 
 EXPERTS = "base_model.model.model.layers.0.block_sparse_moe.experts"
@@ -98,6 +99,8 @@ def test_parts_may_have_ranks_of_their_own_but_one_scale() -> None:
     assert change.alpha({one: 0.5, three: 0.5}) == 2
     with pytest.raises(PlanError, match=r"has scale 0\.5 and .* has scale 1, and both change"):
         change.alpha({one: 0.5, three: 1})
+    with pytest.raises(UsageError, match=r"no scale for .*w3"):
+        change.alpha({one: 0.5})
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,7 @@ LAYOUT = "layouts: {hf: {rules: []}}\n"
         ("[a]\n", ["1:1: the file is a list", "1:1: the file lacks 'layouts'"]),
         ("schema: 1\nfamily: a\n", ["1:1: the file lacks 'layouts'"]),
         ("schema: 1\nfamily: a\nlayouts: []\n", ["3:10: layouts is a list"]),
+        ("schema: 1\nfamily: a\nlayouts: {}\n", ["3:10: layouts is empty"]),
         ("schema: 1\nfamily: a\nlayouts: {'a/b': {rules: []}}\n", ["3:11: a layout named 'a/b'"]),
         ("schema: 1\nfamily: a\nlayouts: {hf: {}}\n", ["3:15: layout 'hf' has neither rules nor extends"]),
         ("schema: 1\nfamily: a\nlayouts: {hf: {rules: {}}}\n", ["3:23: rules is a mapping"]),

@@ -41,6 +41,11 @@ def test_a_config_without_the_field_stays(raw: bytes) -> None:
     assert with_dtype_field(raw, "F16") == raw
 
 
+def test_what_is_no_strict_json_is_repaired() -> None:
+    raw = b'\xef\xbb\xbf{"a": [1, 2,], "dtype": "float32",}'
+    assert with_dtype_field(raw, "F16") == b'{"a": [1, 2], "dtype": "float16"}'
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),

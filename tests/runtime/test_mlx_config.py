@@ -34,6 +34,13 @@ def test_infinity_is_spelt_as_python_spells_it() -> None:
     assert written(config)["other"] == {"__float__": 1}
 
 
+def test_a_config_that_is_no_strict_json_is_written_as_readers_take_it() -> None:
+    raw = b'\xef\xbb\xbf{"model_type": "llama", "eos_token_id": [1, 2,], }'
+    choice = find_choice(Config(Path("config.json"), raw, {"model_type": "llama"}), Wish())
+    assert choice is not None
+    assert config_in("mlx", choice, raw) == b'{"model_type": "llama", "eos_token_id": [1, 2] }'
+
+
 def test_a_field_that_is_there_stays() -> None:
     config = {"model_type": "falcon_h1", "hidden_size": 32, "num_attention_heads": 4}
     assert written(config)["head_dim"] == 8

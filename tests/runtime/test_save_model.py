@@ -74,6 +74,14 @@ def test_a_filled_directory_needs_overwrite(tmp_path: Path) -> None:
     assert (tmp_path / "b" / "mine.txt").read_text() == "mine"
 
 
+def test_a_model_of_one_named_file_saves_over_it_again_and_again(tmp_path: Path) -> None:
+    source = runnable(tmp_path / "a", "llama") / "model.safetensors"
+    m, before = load(source), source.read_bytes()
+    for _ in range(3):
+        m.save(tmp_path / "a", overwrite=True)
+    assert source.read_bytes() == before
+
+
 def test_another_dtype_is_written_with_its_name_and_never_as_the_original(tmp_path: Path) -> None:
     m = load(write_model(tmp_path / "a", "llama"), dtype="float16")
     with pytest.raises(NotInvertible, match="F32 to F16"):
