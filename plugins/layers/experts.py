@@ -93,6 +93,11 @@ class QuantizedExperts(Experts):
             if biases:
                 self[f"{name}_biases"] = biases[0]
 
+    @property
+    def bits(self) -> dict[str, int]:
+        """Bits an element, by packed stack."""
+        return {name: how.bits for name, how in self._how.items()}
+
     def times(self, name: str, tokens: mx.array, rows: mx.array, ordered: bool) -> mx.array:
         """As for plain stacks, unpacking on the way."""
         if name not in self._how:

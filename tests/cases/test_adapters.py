@@ -157,7 +157,7 @@ def test_a_resized_head_beside_the_factors_stops_the_load() -> None:
         plan_of({"base_model.model.lm_head.weight": const(1, 7, 2)}, PARAMS).check()
 
 
-@pytest.mark.parametrize("kind", ["lora_embedding_A", "lora_magnitude_vector.weight", "lora_A.weight.extra"])
+@pytest.mark.parametrize("kind", ["lora_gate_A", "lora_magnitude_vector.weight", "lora_A.weight.extra"])
 def test_other_kinds_of_tensor_are_named(kind: str) -> None:
     name = f"base_model.model.lm_head.{kind}"
     assert plan_of({name: const(1, 1, 2)}, PARAMS).report.unexpected == (name,)

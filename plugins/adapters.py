@@ -1,0 +1,81 @@
+"""Between adapters and a module: what of it can be changed, and putting changes beside its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from weightloom.engine.errors import PlanError
+from weightloom.engine.spec import TensorSpec
+from weightloom.plugins.binding import param_specs
+
+if TYPE_CHECKING:
+    import mlx.nn as nn
+
+    from weightloom.plugins.layers.lora import LowRank
+
+
+def unpacked_specs(module: nn.Module) -> dict[str, TensorSpec]:
+    """Give the specs of a module's parameters as if no matrix were packed; those have no dtype. Computes nothing."""
+    specs = param_specs(module)
+    packed = dict(_packed(module))
+    beside = {name for names, _ in packed.values() for name in names}
+    plain = {name: spec for name, spec in specs.items() if name not in beside}
+    return {**plain, **{name: TensorSpec(None, shape) for name, (_, shape) in packed.items()}}
+
+
+def packed_names(module: nn.Module) -> tuple[str, ...]:
+    """Name a module's parameters that are packed."""
+    return tuple(name for name, _ in _packed(module))
+
+
+def _packed(module: nn.Module) -> Iterator[tuple[str, tuple[tuple[str, ...], tuple[int, ...]]]]:
+    """Give packed parameters by name: the names of what lies beside each, and its shape unpacked."""
+    import mlx.nn as nn
+
+    from weightloom.plugins.layers.experts import QuantizedExperts
+
+    for path, layer in module.named_modules():
+        if isinstance(layer, nn.QuantizedLinear | nn.QuantizedEmbedding):
+            rows, words = layer.weight.shape
+            beside = (f"{path}.scales", f"{path}.biases")
+            yield f"{path}.weight", (beside, (rows, words * 32 // layer.bits))
+        elif isinstance(layer, QuantizedExperts):
+            for name, bits in layer.bits.items():
+                *stack, words = layer[name].shape
+                beside = (f"{path}.{name}_scales", f"{path}.{name}_biases")
+                yield f"{path}.{name}", (beside, (*stack, words * 32 // bits))
+
+
+def unchangeable(module: nn.Module, names: Iterable[str]) -> tuple[str, ...]:
+    """Name those of these parameters beside which no factors can be put."""
+    from weightloom.plugins.layers.lora import changeable
+
+    layers: dict[str, nn.Module] = dict(module.named_modules())
+    split = ((name, *_split(name)) for name in names)
+    return tuple(name for name, path, key in split if path not in layers or not changeable(layers[path], key))
+
+
+def attach(module: nn.Module, terms: Mapping[str, tuple[LowRank, ...]]) -> None:
+    """Put changes beside a module's parameters, by parameter; raises PlanError, before any is put, naming all."""
+    from weightloom.plugins.layers.lora import change
+
+    refused = unchangeable(module, terms)
+    if refused:
+        raise PlanError(
+            f"no factors can be put beside {', '.join(refused)}",
+            expected="weights of linear layers and embeddings, and stacks of experts",
+            tensor=refused[0],
+        )
+    layers: dict[str, nn.Module] = dict(module.named_modules())
+    by_layer: dict[str, dict[str, tuple[LowRank, ...]]] = {}
+    for name, each in terms.items():
+        path, key = _split(name)
+        by_layer.setdefault(path, {})[key] = each
+    for path, own in by_layer.items():
+        change(layers[path], own)
+
+
+def _split(name: str) -> tuple[str, str]:
+    path, _, key = name.rpartition(".")
+    return path, key

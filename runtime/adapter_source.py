@@ -1,0 +1,104 @@
+"""An adapter's directory: its weights, the rules for its names, and its scales."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from weightloom.engine import Checkpoint, RuleSet
+from weightloom.engine.errors import CheckpointError, ConfigError, PlanError
+from weightloom.rules import load_rules
+from weightloom.runtime.adapter_config import NAME as CONFIG_NAME
+from weightloom.runtime.adapter_config import AdapterConfig, read_adapter_config
+from weightloom.runtime.choice import DEFAULT_LAYOUT
+
+WEIGHTS = "adapter_model.safetensors"
+_FACTOR = re.compile(r"^(?:base_model\.model\.)?(?P<module>.*)\.lora_(?P<kind>A|B|embedding_A|embedding_B)(?:\.|$)")
+
+
+@dataclass(frozen=True)
+class AdapterSource:
+    """An adapter that is open: `names` lead to the form that `plan_adapter` takes, in the base's `layout`.
+
+    `scale` gives the scale of the factors by A's name in the file; `notes` says what else is to know.
+    """
+
+    path: Path
+    checkpoint: Checkpoint
+    names: RuleSet
+    layout: str
+    scale: Callable[[str], float]
+    notes: tuple[str, ...] = ()
+
+
+def open_adapter(path: Path) -> AdapterSource:
+    """Open a directory that PEFT wrote. The weights' headers are read, and every rank is held against the config.
+
+    Raises CheckpointError for a directory without an adapter, ConfigError for a config that is off or asks for what is
+    not done here, PlanError for ranks that are not the config's.
+    """
+    weights = path / WEIGHTS
+    if not weights.is_file():
+        raise CheckpointError(
+            f"there is no {WEIGHTS}",
+            expected=f"a directory with {WEIGHTS} and {CONFIG_NAME}, as PEFT writes it",
+            file=path,
+        )
+    config = read_adapter_config(path / CONFIG_NAME)
+    if config.use_dora:
+        raise ConfigError(
+            "use_dora is true, and magnitudes are not applied yet",
+            expected="an adapter of low rank alone",
+            hint="fuse it with PEFT",
+            file=path / CONFIG_NAME,
+            field="use_dora",
+        )
+    if config.target_parameters:
+        raise ConfigError(
+            f"target_parameters is {list(config.target_parameters)}, and factors of bare parameters are not read yet",
+            expected="factors of modules",
+            hint="fuse it with PEFT",
+            file=path / CONFIG_NAME,
+            field="target_parameters",
+        )
+    checkpoint = Checkpoint.open(weights)
+    try:
+        modules = _checked_modules(checkpoint, config)
+        return AdapterSource(
+            path,
+            checkpoint,
+            load_rules("peft"),
+            DEFAULT_LAYOUT,
+            lambda name: config.scale(modules[name]),
+            (*config.notes, *config.unmatched(tuple(modules.values()))),
+        )
+    except BaseException:
+        checkpoint.close()
+        raise
+
+
+def _checked_modules(checkpoint: Checkpoint, config: AdapterConfig) -> dict[str, str]:
+    """Give the module of each factor in the file; raises PlanError naming every one that has another rank."""
+    found = {name: match for name in checkpoint.tensors if (match := _FACTOR.match(name))}
+    ranks = {name: (_rank(checkpoint, name, each["kind"]), config.rank(each["module"])) for name, each in found.items()}
+    wrong = [
+        f"{name} has rank {seen}, and {CONFIG_NAME} {wanted}"
+        for name, (seen, wanted) in ranks.items()
+        if seen != wanted
+    ]
+    if wrong:
+        raise PlanError(
+            "\n".join(["the adapter's ranks are not those of its config", *(f"  {line}" for line in wrong)]),
+            expected="one rank in both, since the scale follows from it",
+            file=checkpoint.files[0],
+            tensor=next(name for name, (seen, wanted) in ranks.items() if seen != wanted),
+        )
+    return {name: each["module"] for name, each in found.items()}
+
+
+def _rank(checkpoint: Checkpoint, name: str, kind: str) -> int | None:
+    """Give the rank of a factor: A is (rank, columns), B (rows, rank)."""
+    shape = checkpoint.tensors[name].shape
+    return None if len(shape) < 2 else shape[-2] if kind.endswith("A") else shape[-1]

@@ -1,0 +1,178 @@
+"""Adapters on a loaded model: opened and checked first, put beside its parameters, and switched between calls."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weightloom.engine.errors import UsageError
+from weightloom.plugins.adapters import attach
+from weightloom.runtime.adapter_plan import AdapterPlan, plan_on, refuse_unless_taken
+from weightloom.runtime.adapter_source import open_adapter
+
+if TYPE_CHECKING:
+    import mlx.core as mx
+    import mlx.nn as nn
+
+    from weightloom.plugins.architecture import Architecture
+    from weightloom.plugins.layers.lora import Dial, LowRank
+
+Wished = str | os.PathLike[str] | Sequence[tuple[str | os.PathLike[str], float]]
+"""A directory, whose adapter acts in full, or several, each with a scale."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReadAdapter:
+    """An adapter that fits a model: its plan, its factors by the plan's names, and the scale to begin with."""
+
+    plan: AdapterPlan
+    arrays: Mapping[str, mx.array]
+    scale: float
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was set aside, and which adapter it is about."""
+        return tuple(f"{self.plan.source.path}: {note}" for note in self.plan.source.notes)
+
+
+class Adapters:
+    """The adapters of a model by name, and the scale of each: 1 as it was trained, 0 as if it were not there.
+
+    A scale holds from the next call of the model on.
+    """
+
+    def __init__(self, dials: Mapping[str, Dial]) -> None:
+        self._dials = dict(dials)
+
+    @property
+    def scales(self) -> dict[str, float]:
+        """The scale of each adapter now."""
+        return {name: dial.scale for name, dial in self._dials.items()}
+
+    def scale(self, **scales: float) -> None:
+        """Set the scales of some adapters; raises UsageError for an unknown one, or what is no number."""
+        self.set({**self.scales, **scales})
+
+    def use(self, *names: str) -> None:
+        """Let these act in full, and no others; with no name it is the base. Raises UsageError for an unknown one."""
+        self.set({**dict.fromkeys(self._dials, 0.0), **dict.fromkeys(names, 1.0)})
+
+    def set(self, scales: Mapping[str, float]) -> None:
+        """Set the scale of some adapters by name; raises UsageError as `use` does, before any is set."""
+        unknown = sorted(set(scales) - set(self._dials))
+        if unknown:
+            raise UsageError(
+                f"there is no adapter {unknown[0]!r}", expected=f"one of {', '.join(self._dials)}", field="adapter"
+            )
+        checked = {name: checked_scale(name, scale) for name, scale in scales.items()}
+        for name, scale in checked.items():
+            self._dials[name].scale = scale
+
+
+def checked_scale(name: str, scale: object) -> float:
+    """Give a scale as a float; raises UsageError for what is no finite number."""
+    if isinstance(scale, bool) or not isinstance(scale, int | float) or not isfinite(scale):
+        raise UsageError(f"the scale of {name} is {scale!r}", expected="a finite number", field="adapter")
+    return float(scale)
+
+
+def wished(adapter: object, lazy: bool, cut: bool) -> tuple[tuple[Path, float], ...]:
+    """Give directories and scales.
+
+    Raises UsageError for another form, a directory that is not there or twice, and beside `lazy` or for a model that
+    is `cut` among several processes.
+    """
+    if lazy or cut:
+        other = "lazy" if lazy else "sharding"
+        raise UsageError(f"adapter and {other} were both given", expected="one of them", field="adapter")
+    one = isinstance(adapter, str | os.PathLike)
+    pairs = [(adapter, 1.0)] if one else list(adapter) if isinstance(adapter, Sequence) else []
+    if not pairs or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+        raise UsageError(
+            f"adapter is {adapter!r}", expected="a directory, or pairs of a directory and a scale", field="adapter"
+        )
+    found = tuple(_pair(*pair) for pair in pairs)
+    missing = [str(path) for path, _ in found if not path.is_dir()]
+    if missing:
+        raise UsageError(
+            f"no directory {', '.join(missing)}", expected="directories of adapters", file=missing[0], field="adapter"
+        )
+    if len({path.resolve() for path, _ in found}) < len(found):
+        raise UsageError("an adapter was given twice", expected="each directory once", field="adapter")
+    return found
+
+
+def _pair(path: Any, scale: object) -> tuple[Path, float]:
+    if not isinstance(path, str | os.PathLike):
+        raise UsageError(f"{path!r} is no path", expected="a directory of an adapter", field="adapter")
+    return Path(path), checked_scale(str(path), scale)
+
+
+def read_adapters(
+    pairs: Sequence[tuple[Path, float]], architecture: Architecture, module: nn.Module, config: Mapping[str, Any]
+) -> tuple[ReadAdapter, ...]:
+    """Open, check and read adapters for a module that may have no arrays yet; it is not touched.
+
+    Raises UsageError where the architecture takes none, or an adapter replaces parameters; PlanError listing all that
+    does not fit, and as `open_adapter` and reading do.
+    """
+    if pairs:
+        refuse_unless_taken(architecture)
+    return tuple(_read(path, scale, architecture, module, config) for path, scale in pairs)
+
+
+def _read(
+    path: Path, scale: float, architecture: Architecture, module: nn.Module, config: Mapping[str, Any]
+) -> ReadAdapter:
+    source = open_adapter(path)
+    with closing(source.checkpoint):
+        plan = plan_on(source, architecture, module, config)
+        _refuse_replacing(plan)
+        return ReadAdapter(plan, plan.plan.load(), scale)
+
+
+def put_adapters(module: nn.Module, adapters: Sequence[ReadAdapter]) -> Adapters | None:
+    """Put adapters beside a module's parameters; give what switches them, None where there are none."""
+    from weightloom.plugins.layers.lora import Dial
+
+    if not adapters:
+        return None
+    dials = {name: Dial(each.scale) for name, each in zip(_names(adapters), adapters, strict=True)}
+    terms: dict[str, tuple[LowRank, ...]] = {}
+    for each, dial in zip(adapters, dials.values(), strict=True):
+        for parameter, term in _terms(each, dial):
+            terms[parameter] = (*terms.get(parameter, ()), term)
+    attach(module, terms)
+    return Adapters(dials)
+
+
+def _terms(adapter: ReadAdapter, dial: Dial) -> Iterator[tuple[str, LowRank]]:
+    from weightloom.plugins.layers.lora import LowRank
+
+    for each in adapter.plan.changes:
+        a, b = adapter.arrays[each.a], adapter.arrays[each.b]
+        yield each.parameter, LowRank(a, b, adapter.plan.scales[each.parameter], dial)
+
+
+def _refuse_replacing(plan: AdapterPlan) -> None:
+    """Raise UsageError for an adapter with tensors in place of the base's, which have no scale."""
+    if plan.replaced:
+        raise UsageError(
+            f"the adapter replaces {', '.join(plan.replaced)}",
+            expected="factors alone: whole tensors cannot be switched",
+            hint="fuse it with PEFT",
+            file=plan.source.path,
+            field="adapter",
+        )
+
+
+def _names(adapters: Sequence[ReadAdapter]) -> tuple[str, ...]:
+    """Name each adapter by its directory, or by its whole path where two have one name."""
+    paths = [each.plan.source.path for each in adapters]
+    short = [path.resolve().name for path in paths]
+    return tuple(name if short.count(name) == 1 else str(path) for name, path in zip(short, paths, strict=True))
