@@ -82,11 +82,13 @@ def checked_scale(name: str, scale: object) -> float:
 
 
 def wished(adapter: object, lazy: bool, cut: bool) -> tuple[tuple[Path, float], ...]:
-    """Give directories and scales.
+    """Give directories and scales, () for None.
 
     Raises UsageError for another form, a directory that is not there or twice, and beside `lazy` or for a model that
     is `cut` among several processes.
     """
+    if adapter is None:
+        return ()
     if lazy or cut:
         other = "lazy" if lazy else "sharding"
         raise UsageError(f"adapter and {other} were both given", expected="one of them", field="adapter")

@@ -15,6 +15,7 @@ from weightloom.engine.errors import UsageError
 from weightloom.plugins.binding import bind, parameters
 from weightloom.plugins.deferring import bind_lazily
 from weightloom.plugins.manager import PluginManager
+from weightloom.runtime.adapters import Wished, put_adapters, read_adapters, wished
 from weightloom.runtime.config import NAME as CONFIG_NAME
 from weightloom.runtime.dtype_field import with_dtype_field
 from weightloom.runtime.dtype_names import safetensors_dtype
@@ -39,7 +40,7 @@ def load(
     path: str | Path,
     dtype: str | None = None,
     lazy: bool = False,
-    adapter: object = None,
+    adapter: Wished | None = None,
     surgery: object = None,
     rules: RuleSet | str | Path | None = None,
     strict: bool = True,
@@ -62,13 +63,15 @@ def load(
     in place raises CheckpointError at the use. `text_only` loads the text model of a checkpoint with towers (False: the
     whole, or nothing); what is left out is in the report and the notes, and saved back. `surgery` names a surgery file,
     by default the one that the variable WEIGHTLOOM_SURGERY names; it acts after conversion and before a cast. `adapter`
-    and `quantize` are names that later versions fill: anything but their defaults raises UsageError. Raises PluginError
-    for a model type that no plugin serves, ConfigError for a config that cannot be, PlanError where the tensors do
-    not fit or surgery does not, CheckpointError and StorageError as reading does.
+    is the directory of an adapter of PEFT, or several with a scale each: they stay beside the parameters, and the
+    model's `adapters` switches them. `quantize` is a name for later: anything but None raises UsageError.
+    Raises PluginError for a model type that no plugin serves, ConfigError for a config that cannot be, PlanError where
+    tensors, adapters or surgery do not fit, CheckpointError and StorageError as reading does.
     """
-    _refuse_unfilled(adapter=adapter, quantize=quantize)
+    _refuse_unfilled(quantize=quantize)
     if lazy and sharding is not None:
         raise UsageError("lazy and sharding were both given", expected="one of them", field="lazy")
+    pairs = wished(adapter, lazy, sharding is not None)
     cast = None if dtype is None else safetensors_dtype(str(dtype))
     manager = manager or PluginManager()
     asked = asked_surgery(surgery)
@@ -77,6 +80,7 @@ def load(
         found = prepare(opened, rules=rules, architecture=architecture, manager=manager, text_only=text_only)
         found.plan.check(strict)
         found, changed = _operated(found, opened, asked)
+        adapters = read_adapters(pairs, found.architecture, found.module, opened.need_config().values)
         part = None if sharding is None else take_part(found, sharding)
         stored = _cast(found.plan if part is None else part.plan, cast)
         plan = widened(stored)
@@ -84,9 +88,11 @@ def load(
         read = None if lazy else partial(plan.load, None if part is None else part.sharding, progress=progress)
         _fill(found.module, plan, read, strict)
         share = None if part is None else part.share(found.module, widened(_cast(found.plan, cast)).nbytes, before)
-        remarks = (*manager.notes, *changed, *(part.notes if part else ()))
+        about = (note for each in adapters for note in each.notes)
+        remarks = (*manager.notes, *changed, *about, *(part.notes if part else ()))
         m = _loaded(opened, found, plan, stored.params, cast, remarks, share)
-        return replace(m, surgery=None if asked is None else asked.path)
+        switch = put_adapters(found.module, adapters)
+        return replace(m, surgery=None if asked is None else asked.path, adapters=switch)
     except BaseException:
         opened.checkpoint.close()
         raise

@@ -17,6 +17,7 @@ from weightloom.runtime.tokenizer import Tokenizer
 if TYPE_CHECKING:
     import mlx.nn as nn
 
+    from weightloom.runtime.adapters import Adapters
     from weightloom.runtime.ranks import Share
     from weightloom.runtime.text_half import TextHalf
 
@@ -29,7 +30,8 @@ class LoadedModel:
     beside the weights. `notes` says what was set aside: code that came along, a second chat template. `share` is what
     this process holds of a model that is cut among several, None where it has all. `opened` are the files that it was
     read from, `cast` the dtype that it was cast to, as safetensors spells it, and `surgery` the file of what was done.
-    `half` says what is here where it is the text model alone of a checkpoint of several.
+    `adapters` switches what is beside the parameters, None where nothing is. `half` says what is here where
+    it is the text model alone of a checkpoint of several.
     """
 
     model: nn.Module
@@ -48,6 +50,7 @@ class LoadedModel:
     cast: str | None = None
     half: TextHalf | None = None
     surgery: Path | None = None
+    adapters: Adapters | None = None
 
     @property
     def altered(self) -> bool:
@@ -83,8 +86,15 @@ class LoadedModel:
     def save(self, directory: str | Path, layout: str = "original", overwrite: bool = False) -> list[Path]:
         """Write the model: `original` as it was read, or a layout's name ("hf", ...).
 
-        Raises as `Plan.save` does, and UsageError for an unknown layout.
+        Raises as `Plan.save` does, and UsageError for an unknown layout, or a model with adapters beside it.
         """
+        if self.adapters is not None:
+            raise UsageError(
+                "the model has adapters beside its parameters, which a checkpoint has no place for",
+                expected="a model without adapters",
+                hint="load it without them",
+                field="adapter",
+            )
         from weightloom.runtime.saving import save
 
         return save(self, Path(directory), layout, overwrite)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weightloom.runtime.arguments import add_surgery, count
@@ -23,6 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-tokens", type=count, default=256, metavar="N", help="tokens at most (256)")
     parser.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0 takes the likeliest token (0)")
     parser.add_argument("--seed", type=count, default=None, metavar="N", help="for temperatures above 0")
+    parser.add_argument(
+        "--adapter", action="append", metavar="DIR", help="an adapter to put beside the parameters; may be repeated"
+    )
     add_running(parser)
     add_parallel(parser)
 
@@ -45,8 +48,10 @@ def add_parallel(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def load_model(args: argparse.Namespace, sharding: Way | None = None) -> LoadedModel:
-    """Load the model that the arguments name, with a progress bar."""
+def load_model(
+    args: argparse.Namespace, sharding: Way | None = None, adapters: Sequence[str] | None = None
+) -> LoadedModel:
+    """Load the model that the arguments name, with adapters in full, and with a progress bar."""
     from weightloom.runtime.extras import need_mlx
 
     need_mlx()
@@ -60,6 +65,7 @@ def load_model(args: argparse.Namespace, sharding: Way | None = None) -> LoadedM
             surgery=args.surgery,
             rules=args.rules,
             architecture=args.architecture,
+            adapter=None if adapters is None else [(path, 1.0) for path in adapters],
             sharding=sharding,
             progress=progress,
         )
@@ -73,7 +79,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from weightloom.runtime.generation import generate
     from weightloom.runtime.ranks import find_group
 
-    m = load_model(args, args.parallel if find_group() is not None else None)
+    m = load_model(args, args.parallel if find_group() is not None else None, args.adapter)
     speaks = m.share is None or m.share.group.rank() == 0
     prompt: Any = [{"role": "user", "content": args.prompt}] if args.chat else args.prompt
     pieces = generate(m, prompt, args.max_tokens, args.temperature, stream=True, seed=args.seed)
