@@ -45,7 +45,7 @@ $(VENV)/stamp-oracle: $(VENV)/stamp-test
 setup: $(VENV)/stamp-lint
 
 test: $(VENV)/stamp-test
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest --numprocesses auto --dist worksteal $(ARGS)
 
 demo: $(VENV)/stamp-test
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" bash scripts/demo.sh $(ARGS)
