@@ -105,17 +105,18 @@ class _Writer:
     def _unconverted(self) -> Iterator[tuple[str, TensorSpec, str]]:
         """Undo the converters: (name before the converter, spec, a parameter it comes from)."""
         claimed: list[tuple[str, Claim]] = []
-        inverses: list[Rule] = [
-            rule.inverse() if isinstance(rule, WeightConverter) and rule.always and self._concerns(rule) else rule
-            for rule in self.rules
-        ]
+        inverses = {
+            number: rule.inverse()
+            for number, rule in enumerate(self.rules)
+            if isinstance(rule, WeightConverter) and rule.always and self._concerns(rule)
+        }
         for name, spec in sorted(self.params.items()):
             claim = self._claim(name, inverses)
             if claim is None:
                 yield name, TensorSpec(spec.dtype or "F32", spec.shape), name
             else:
                 claimed.append((name, claim))
-        for found in bundle(claimed, inverses):
+        for found in bundle(claimed, [inverses.get(number, rule) for number, rule in enumerate(self.rules)]):
             yield from self._undone(found)
 
     def _concerns(self, rule: WeightConverter) -> bool:
@@ -138,18 +139,17 @@ class _Writer:
             )
         return False
 
-    def _claim(self, name: str, inverses: Sequence[Rule]) -> Claim | None:
-        for number, rule in enumerate(inverses):
-            if isinstance(rule, WeightConverter) and rule.origin is not None:
-                for taken, seen in self._views(rule, name):
-                    found = rule.match(seen)
-                    if found is None or self._already(rule.origin, seen, found[1].start, found[1].end):
-                        continue
-                    index, span = found
-                    number_text = span.stars[rule.paired] if rule.collects(index) else None
-                    before, after = seen[: span.start], seen[span.end :]
-                    paired = span.stars[: rule.paired]
-                    return Claim(number, index, taken, before, after, span.captures, paired, number_text)
+    def _claim(self, name: str, inverses: Mapping[int, WeightConverter]) -> Claim | None:
+        for number, rule in inverses.items():
+            for taken, seen in self._views(rule, name):
+                found = rule.match(seen)
+                if found is None or self._already(self.rules[number], seen, found[1].start, found[1].end):
+                    continue
+                index, span = found
+                number_text = span.stars[rule.paired] if rule.collects(index) else None
+                before, after = seen[: span.start], seen[span.end :]
+                paired = span.stars[: rule.paired]
+                return Claim(number, index, taken, before, after, span.captures, paired, number_text)
         return None
 
     def _undone(self, found: Bundle) -> Iterator[tuple[str, TensorSpec, str]]:
@@ -164,7 +164,9 @@ class _Writer:
         try:
             program, parts = self._bind(found)
         except PlanError as error:
-            raise NotInvertible(error.seen, expected=error.expected, hint=error.hint, rule=rule.title()) from error
+            name, title = found.all_names[0], rule.title()
+            seen = f"{name}: {error.seen} [{title}]"
+            raise NotInvertible(seen, expected=error.expected, hint=error.hint, tensor=name, rule=title) from error
         outputs = iter(program.out_specs)
         for index, part in enumerate(parts):
             for number in range(len(part.specs)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -104,11 +105,18 @@ def _model_type(opened: Opened) -> str:
 
 def _module(read: Reading, opened: Opened) -> nn.Module:
     """Build the module; the file's names decide what the config leaves open, and which modules are quantized."""
-    found = read.architecture
     open_target = build_plan(opened.checkpoint, read.rules, config=read.config)
-    config = found.read_config(read.config)
-    if found.adapt is not None:
-        config = found.adapt(config, open_target.params.keys())
-    module = found.build(config)
+    try:
+        module = _built(read, open_target.params.keys())
+    except ConfigError as error:
+        file = error.file or opened.need_config().path
+        raise ConfigError(error.seen, expected=error.expected, hint=error.hint, file=file, field=error.field) from error
     quantize(module, quantized_modules(open_target.params, read.config))
     return module
+
+
+def _built(read: Reading, names: Collection[str]) -> nn.Module:
+    """Build the module as the config says, and `names` where it leaves something open."""
+    found = read.architecture
+    config = found.read_config(read.config)
+    return found.build(config if found.adapt is None else found.adapt(config, names))

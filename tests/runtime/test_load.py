@@ -142,6 +142,7 @@ def test_a_config_that_cannot_be_is_refused(tmp_path: Path, change: dict[str, ob
     with pytest.raises(error) as raised:
         load(tmp_path)
     assert next(iter(change)).split("_")[0] in str(raised.value) or error is PlanError
+    assert str(tmp_path / "config.json") in str(raised.value) or error is PlanError
 
 
 def test_no_model_type_and_no_config_are_named(tmp_path: Path) -> None:
