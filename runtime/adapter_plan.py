@@ -6,18 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from weightloom.engine import Change, Plan, TensorSpec, changes, plan_adapter
+from weightloom.engine import Change, Plan, RuleSet, TensorSpec, changes, plan_adapter
 from weightloom.engine.errors import PlanError, UsageError
 from weightloom.engine.lifting import WHOLE
-from weightloom.plugins.adapters import unchangeable, unpacked_specs
 from weightloom.runtime.adapter_source import AdapterSource
-from weightloom.runtime.rule_choice import model_rules
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
-
-    import mlx.nn as nn
 
     from weightloom.plugins.architecture import Architecture
 
@@ -53,20 +49,16 @@ def refuse_unless_taken(architecture: Architecture, kind: str = KIND) -> None:
 
 
 def plan_on(
-    source: AdapterSource, architecture: Architecture, module: nn.Module, config: Mapping[str, Any]
+    source: AdapterSource, rules: RuleSet, params: Mapping[str, TensorSpec], config: Mapping[str, Any]
 ) -> AdapterPlan:
-    """Plan an adapter on a model by the model's own rules; raises PlanError listing all that does not fit."""
-    rules = model_rules(architecture, config, source.layout)
-    params = unpacked_specs(module)
+    """Plan an adapter on a model's parameters by its rules for the layout that the adapter was made for.
+
+    Raises PlanError listing all that does not fit.
+    """
     plan = plan_adapter(source.checkpoint, source.names, rules, params, config=config)
     _check(plan, source, params)
     found = changes(plan)
-    scales = {each.parameter: _scale(each, source) for each in found}
-    made = AdapterPlan(source, plan, found, scales)
-    refused = unchangeable(module, [each.parameter for each in found])
-    if refused:
-        raise _unfit(source, [f"no factors can be put beside {name}" for name in refused], refused[0])
-    return made
+    return AdapterPlan(source, plan, found, {each.parameter: _scale(each, source) for each in found})
 
 
 def _scale(change: Change, source: AdapterSource) -> float:
@@ -82,10 +74,11 @@ def _check(plan: Plan, source: AdapterSource, params: Mapping[str, TensorSpec]) 
     if not plan.groups:
         lines = [f"none of {len(plan.sources)} tensors leads to a parameter of {len(params)}", *lines]
     names = (*plan.report.unexpected, *plan.report.missing, *(each.parameter for each in plan.report.mismatched))
-    raise _unfit(source, lines, next(iter(names), None))
+    raise unfit(source, lines, next(iter(names), None))
 
 
-def _unfit(source: AdapterSource, lines: Sequence[str], tensor: str | None) -> PlanError:
+def unfit(source: AdapterSource, lines: Sequence[str], tensor: str | None) -> PlanError:
+    """Give the error that lists all that does not fit."""
     return PlanError(
         "\n".join(["the adapter does not fit this model; nothing was changed", *lines]),
         expected="two factors, or one tensor, for each parameter that is changed",

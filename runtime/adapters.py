@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weightloom.engine.errors import UsageError
-from weightloom.plugins.adapters import attach
-from weightloom.runtime.adapter_plan import AdapterPlan, plan_on, refuse_unless_taken
+from weightloom.plugins.adapters import attach, unchangeable, unpacked_specs
+from weightloom.runtime.adapter_plan import AdapterPlan, plan_on, refuse_unless_taken, unfit
 from weightloom.runtime.adapter_source import open_adapter
+from weightloom.runtime.rule_choice import model_rules
 
 if TYPE_CHECKING:
     import mlx.core as mx
@@ -133,7 +134,10 @@ def _read(
 ) -> ReadAdapter:
     source = open_adapter(path)
     with closing(source.checkpoint):
-        plan = plan_on(source, architecture, module, config)
+        plan = plan_on(source, model_rules(architecture, config, source.layout), unpacked_specs(module), config)
+        refused = unchangeable(module, [each.parameter for each in plan.changes])
+        if refused:
+            raise unfit(source, [f"no factors can be put beside {name}" for name in refused], refused[0])
         _refuse_replacing(plan)
         return ReadAdapter(plan, plan.plan.load(), scale)
 
@@ -167,7 +171,7 @@ def _refuse_replacing(plan: AdapterPlan) -> None:
         raise UsageError(
             f"the adapter replaces {', '.join(plan.replaced)}",
             expected="factors alone: whole tensors cannot be switched",
-            hint="fuse it with PEFT",
+            hint="fuse it: `weightloom convert --adapter`",
             file=plan.source.path,
             field="adapter",
         )

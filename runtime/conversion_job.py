@@ -45,8 +45,8 @@ class Job:
 
 def make_job(opened: Opened, order: Order, wish: Wish, place: str) -> Job:
     """Choose the way and plan it; raises as `convert` does, before anything is written."""
-    if order.surgery is not None:
-        return _with_surgery(opened, order, wish, place)
+    if order.surgery is not None or order.adapters:
+        return _changed(opened, order, wish, place)
     kept = opened.kept
     same = order.layout == ORIGINAL or (kept is not None and order.layout == kept.note.layout)
     if same and order.dtype is None:
@@ -60,12 +60,13 @@ def make_job(opened: Opened, order: Order, wish: Wish, place: str) -> Job:
     return _keeping(opened, choice, order)
 
 
-def _with_surgery(opened: Opened, order: Order, wish: Wish, place: str) -> Job:
-    """Write what surgery makes of the parameters: nothing of the source is kept beside it."""
+def _changed(opened: Opened, order: Order, wish: Wish, place: str) -> Job:
+    """Write what adapters and surgery make of the parameters: nothing of the source is kept beside it."""
     choice = choose_opened(opened, wish, place)
     layout = choice.layout if order.layout == ORIGINAL else order.layout
     job = _anew(opened, choice, replace(order, layout=layout))
-    said = "surgery changed the values: this is a new checkpoint, from which the source's bytes cannot be written"
+    who = " and ".join((*(["adapters"] if order.adapters else []), *(["surgery"] if order.surgery else [])))
+    said = f"{who} changed the values: this is a new checkpoint, from which the source's bytes cannot be written"
     return replace(job, notes=(*job.notes, said))
 
 
@@ -95,7 +96,7 @@ def _back(opened: Opened, kept: Kept, order: Order, wish: Wish) -> Job:
 
 def _anew(opened: Opened, choice: Choice, order: Order) -> Job:
     """Write the tensors of a layout that keeps nothing beside it, or that keeps nothing exact."""
-    plan, left_out = conversion_plan(opened, choice, order.layout, order.dtype, order.surgery)
+    plan, left_out = conversion_plan(opened, choice, order.layout, order.dtype, order.surgery, order.adapters)
     if opened.kept is not None:
         left_out = tuple(sorted({*left_out, *opened.kept.names}))
     config = _config(opened, choice, order)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from weightloom.engine.build import build_plan
@@ -18,6 +19,7 @@ from weightloom.engine.ruleset import RuleSet
 from weightloom.runtime.choice import Choice, only_shipped
 from weightloom.runtime.extras import need_mlx
 from weightloom.runtime.fp8_config import block_size
+from weightloom.runtime.fusing import fused
 from weightloom.runtime.layout_record import MLX
 from weightloom.runtime.opening import GGUF, Opened
 from weightloom.runtime.order import CANONICAL, ORIGINAL
@@ -29,12 +31,18 @@ NamePicker = Callable[[str], bool]
 
 
 def conversion_plan(
-    opened: Opened, choice: Choice, layout: str, dtype: str | None, surgery: SurgeryFile | None = None
+    opened: Opened,
+    choice: Choice,
+    layout: str,
+    dtype: str | None,
+    surgery: SurgeryFile | None = None,
+    adapters: Sequence[Path] = (),
 ) -> tuple[Plan, tuple[str, ...]]:
     """Give the plan, and the tensors that the layout leaves out.
 
-    `surgery` acts on the parameters, before a cast; ORIGINAL takes none. Raises PlanError when the checkpoint does not
-    fit its rules and the parameters of the architecture that is installed for it, or surgery does not fit either;
+    `adapters` and then `surgery` act on the parameters, before a cast; ORIGINAL takes none. Raises PlanError when the
+    checkpoint does not fit its rules and the parameters of the architecture that is installed for it, or what changes
+    them does not fit;
     UsageError for a layout that there is not, NotInvertible for one that cannot be written.
     """
     config = choice.config.values if choice.config else {}
@@ -50,6 +58,8 @@ def conversion_plan(
     plan, _ = plan_opened(opened, by_rules)
     plan.check()
     left_out = (*(kept.name for kept in plan.kept), *(name for group in plan.copies for name in group.sources))
+    if adapters:
+        plan = fused(plan, adapters, choice)
     if surgery is not None:
         plan = operated(plan, surgery, rules.base_model_prefix, config).plan
     plan = _cast(plan, dtype, keep)

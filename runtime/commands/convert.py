@@ -35,6 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="cut shards, such as 5GB (where anything changes: 5GB)",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace the checkpoint in DST; other files stay")
+    parser.add_argument(
+        "--adapter",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="an adapter to fuse into the weights; may be repeated",
+    )
     add_surgery(parser)
     add_reading(parser, layout="--from-layout")
 
@@ -48,7 +55,13 @@ def run(args: argparse.Namespace) -> Outcome:
 
     dtype = _DTYPES.get(args.dtype)
     order = Order(
-        Path(args.target), args.layout, dtype, args.max_shard_size, args.overwrite, asked_surgery(args.surgery)
+        Path(args.target),
+        args.layout,
+        dtype,
+        args.max_shard_size,
+        args.overwrite,
+        asked_surgery(args.surgery),
+        tuple(map(Path, args.adapter)),
     )
     with progress_bar("convert", args.quiet) as progress:
         done = convert(Path(args.source), order, wish_of(args), progress)

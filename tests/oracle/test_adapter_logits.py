@@ -1,4 +1,4 @@
-"""Adapters beside a running model against PEFT's merged one: ranks, patterns, embeddings, experts one by one."""
+"""Adapters beside a running model, and fused, against PEFT's merged one: patterns, embeddings, experts one by one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 
 from tests.oracle.logits import Array, assert_close, through_cache, whole, write_reference
 from weightloom.engine import Checkpoint
+from weightloom.runtime.choice import Wish
+from weightloom.runtime.conversion import Order, convert
 from weightloom.runtime.loading import load
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
@@ -97,5 +99,7 @@ def test_logits_are_those_of_the_merged_model(
     assert np.abs(merged - plain).max() > 1e-2
     assert_close(whole(m.model, tokens), merged)
     assert_close(through_cache(m.model, tokens, chunks=1), merged)
+    convert(base, Order(tmp_path / "fused", adapters=(adapter,)), Wish())
+    assert_close(whole(load(tmp_path / "fused").model, tokens), merged)
     m.adapters.use()
     assert np.array_equal(whole(m.model, tokens), whole(load(base).model, tokens))

@@ -1,0 +1,98 @@
+"""The operation that puts adapters into the tensors that they change: low rank added, whole tensors taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from weightloom.engine.moves import Specs
+from weightloom.engine.surgery.glob import Glob
+from weightloom.engine.surgery.names import Names
+from weightloom.engine.surgery.operation import Edit, Operation
+from weightloom.engine.surgery.steps import irreversible
+
+if TYPE_CHECKING:
+    import mlx.core as mx
+
+_TITLE = "fuse adapters"
+EVERYTHING = Glob("**")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Factors:
+    """A change `scale * b @ a`: `a` (..., rank, columns), `b` (..., rows, rank), floats of any dtype."""
+
+    a: mx.array
+    b: mx.array
+    scale: float
+
+
+@dataclass(frozen=True, slots=True)
+class LowRankAdded:
+    """Slot `at` plus changes of low rank: all are summed in float32 and rounded once to the slot's dtype."""
+
+    at: int
+    factors: tuple[Factors, ...]
+    what: str = _TITLE
+    arity: int = 1
+
+    def infer(self, specs: Specs) -> Specs:
+        """Give the same spec."""
+        return specs
+
+    def apply(self, arrays: tuple[mx.array, ...]) -> tuple[mx.array, ...]:
+        """Multiply the factors, and add."""
+        import mlx.core as mx
+
+        total = arrays[0].astype(mx.float32)
+        for each in self.factors:
+            total = total + each.scale * (each.b.astype(mx.float32) @ each.a.astype(mx.float32))
+        return (total.astype(arrays[0].dtype),)
+
+    def inverse(self) -> LowRankAdded:
+        """Raise NotInvertible: the sum is rounded."""
+        raise irreversible(self.what)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Taken:
+    """An array of the same shape in the place of slot `at`, rounded to its dtype."""
+
+    at: int
+    array: mx.array
+    what: str = _TITLE
+    arity: int = 1
+
+    def infer(self, specs: Specs) -> Specs:
+        """Give the same spec."""
+        return specs
+
+    def apply(self, arrays: tuple[mx.array, ...]) -> tuple[mx.array, ...]:
+        """Give the array."""
+        return (self.array.astype(arrays[0].dtype),)
+
+    def inverse(self) -> Taken:
+        """Raise NotInvertible: what stood there is gone."""
+        raise irreversible(self.what)
+
+
+@dataclass(frozen=True)
+class Fuse(Operation):
+    """Add `factors` to parameters, and put `whole` arrays in the place of others; both by parameter."""
+
+    op: ClassVar[str] = _TITLE
+
+    factors: Mapping[str, Sequence[Factors]]
+    whole: Mapping[str, mx.array]
+    pattern: Glob = field(default=EVERYTHING, kw_only=True)
+
+    def edits(self, names: Names) -> tuple[Edit, ...]:
+        """Give a step a tensor; raises PlanError, naming all, for codes, integers and names that share a tensor."""
+        every = sorted({*self.factors, *self.whole})
+        shared = [name for name in every if name in names.shared]
+        if shared:
+            raise self.refusal(shared, f"share the tensor of {names.shared[shared[0]]!r}", "an adapter of that one")
+        self.need_floats(names, every)
+        added = (Edit(name, LowRankAdded(0, tuple(found))) for name, found in self.factors.items())
+        return (*(Edit(name, Taken(0, array)) for name, array in self.whole.items()), *added)
