@@ -57,12 +57,19 @@ def side_files(folder: Path, own: Collection[Path] = ()) -> SideFiles:
         name = path.relative_to(folder).as_posix()
         if path in own or name == KEPT_NAME:
             continue
-        why = None if path.parent.relative_to(folder).as_posix() in modules else _why_not(path.name)
+        why = _no_file(path) or (None if Path(name).parent.as_posix() in modules else _why_not(path.name))
         if why is None:
             taken.append((name, path))
         else:
             left.append(LeftBehind(name, why))
     return SideFiles(tuple(taken), tuple(left))
+
+
+def _no_file(path: Path) -> str | None:
+    """Say what stands in the place of a file; None where it is one."""
+    if path.is_file():
+        return None
+    return "a link to a directory" if path.is_dir() else "not a file" if path.exists() else "a link to nothing"
 
 
 def _why_not(name: str) -> str | None:
@@ -88,13 +95,13 @@ def _module_folders(folder: Path) -> frozenset[str]:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Yield regular files, sorted, sub-directories included; hidden directories (.git, .cache) are left alone."""
+    """Yield what is no directory, sorted, sub-directories included; hidden ones (.git, .cache) are left alone."""
     for entry in _entries(folder):
         path = Path(entry.path)
         if entry.is_dir(follow_symlinks=False):
             if not entry.name.startswith(".") and entry.name not in _OWN_PLACES:
                 yield from _files(path)
-        elif entry.is_file() and ".weightloom-" not in entry.name:
+        elif ".weightloom-" not in entry.name:
             yield path
 
 

@@ -46,7 +46,11 @@ def test_links_to_files_are_followed_and_links_to_directories_are_not(tmp_path: 
     (folder / "tokenizer.json").symlink_to(tmp_path / "blobs" / "abc")
     (folder / "round").symlink_to(folder)
     (folder / "gone.json").symlink_to(tmp_path / "nowhere")
+    (folder / "self").symlink_to(folder / "self")
     assert names(folder) == ["tokenizer.json"]
+    left = {left.name: left.why for left in side_files(folder).left}
+    nothing = "a link to nothing"
+    assert left == {"gone.json": nothing, "round": "a link to a directory", "self": nothing}
 
 
 def test_hidden_directories_and_our_own_leftovers_stay(tmp_path: Path) -> None:
