@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, processors
 from tokenizers.models import BPE
 
 from weightloom.runtime.gguf_splits import SPLITTINGS
 from weightloom.runtime.gguf_vocabulary import NORMAL, PREFIX, USER_DEFINED, Vocabulary
+from weightloom.runtime.merges import implied_merges
 
 # SentencePiece's sign for a space.
 _SPACE = "\u2581"
@@ -62,15 +61,6 @@ def _by_score(vocabulary: Vocabulary) -> list[tuple[str, str]]:
     """Give all pairs of tokens that make a token, the best result first; of equals, the lower ids first."""
     ids = vocabulary.ids
     scores = vocabulary.fields.many(f"{PREFIX}.scores", float, len(vocabulary.tokens))
-    found = [
-        (-scores[number], number, ids[left], ids[right])
-        for number, kind in enumerate(vocabulary.types)
-        if kind in (NORMAL, USER_DEFINED)
-        for left, right in _cuts(vocabulary.tokens[number])
-        if left in ids and right in ids
-    ]
-    return [(vocabulary.tokens[left], vocabulary.tokens[right]) for _, _, left, right in sorted(found)]
-
-
-def _cuts(token: str) -> Iterator[tuple[str, str]]:
-    return ((token[:at], token[at:]) for at in range(1, len(token)))
+    made = [number for number, kind in enumerate(vocabulary.types) if kind in (NORMAL, USER_DEFINED)]
+    best_first = sorted(made, key=lambda number: -scores[number])
+    return implied_merges(ids, (vocabulary.tokens[number] for number in best_first))

@@ -33,7 +33,8 @@ class Splitting:
     adds_bos: bool = False
 
 
-def _by(*patterns: str) -> list[Any]:
+def cut_by(*patterns: str) -> list[Any]:
+    """Give the steps that cut a text where patterns match, one after the other, then spell it in bytes."""
     cuts = [pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in patterns]
     return [*cuts, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
 
@@ -47,15 +48,15 @@ def _smollm() -> list[Any]:
 
 
 def _llama3() -> list[Any]:
-    return _by(rf"{_CONTRACTIONS}|{_WORDS}|\p{{N}}{{1,3}}|{_REST}")
+    return cut_by(rf"{_CONTRACTIONS}|{_WORDS}|\p{{N}}{{1,3}}|{_REST}")
 
 
 def _qwen2() -> list[Any]:
-    return _by(rf"{_CONTRACTIONS}|{_WORDS}|\p{{N}}|{_REST}")
+    return cut_by(rf"{_CONTRACTIONS}|{_WORDS}|\p{{N}}|{_REST}")
 
 
 def _default() -> list[Any]:
-    return _by(*_DEFAULT)
+    return cut_by(*_DEFAULT)
 
 
 SPLITTINGS = {

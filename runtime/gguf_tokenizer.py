@@ -6,16 +6,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import tokenizers
-from tokenizers import processors
 
 from weightloom.engine.errors import ConfigError
 from weightloom.engine.gguf import Gguf
 from weightloom.runtime.chat_template import ChatTemplate
+from weightloom.runtime.framing import frame
 from weightloom.runtime.gguf_fields import Fields
 from weightloom.runtime.gguf_merges import byte_level_tokenizer, sentence_piece_tokenizer
 from weightloom.runtime.gguf_splits import SPLITTINGS
 from weightloom.runtime.gguf_vocabulary import CONTROL, PREFIX, UNKNOWN, USER_DEFINED, Vocabulary, read_vocabulary
 from weightloom.runtime.tokenizer import Tokenizer
+from weightloom.runtime.vocabulary_file import found_whole
 
 _MAKERS: Mapping[str, Callable[[Vocabulary], tokenizers.Tokenizer]] = {
     "gpt2": byte_level_tokenizer,
@@ -67,10 +68,8 @@ def _made(maker: Callable[[Vocabulary], tokenizers.Tokenizer], vocabulary: Vocab
 
 def _mark(backend: tokenizers.Tokenizer, vocabulary: Vocabulary) -> None:
     """Let tokens that are no text be found whole in a text, before it is split."""
-    control = vocabulary.of_type(CONTROL, UNKNOWN)
-    backend.add_special_tokens([tokenizers.AddedToken(text, special=True, normalized=False) for text in control])
-    others = vocabulary.of_type(USER_DEFINED)
-    backend.add_tokens([tokenizers.AddedToken(text, special=False, normalized=False) for text in others])
+    found_whole(backend, vocabulary.of_type(CONTROL, UNKNOWN), special=True)
+    found_whole(backend, vocabulary.of_type(USER_DEFINED), special=False)
 
 
 def _frame(backend: tokenizers.Tokenizer, vocabulary: Vocabulary) -> None:
@@ -81,16 +80,7 @@ def _frame(backend: tokenizers.Tokenizer, vocabulary: Vocabulary) -> None:
         "eos": fields.flag(f"{PREFIX}.add_eos_token", False),
     }
     tokens = {name: _needed(vocabulary, name) for name, flag in wanted.items() if flag}
-    if not tokens:
-        return
-    before, after = ([tokens[name]] if name in tokens else [] for name in ("bos", "eos"))
-    first, second = [*before, "$A", *after], [*before, "$B", *after]
-    ids = vocabulary.ids
-    framing = processors.TemplateProcessing(
-        single=first, pair=[*first, *second], special_tokens=[(text, ids[text]) for text in tokens.values()]
-    )
-    own = backend.post_processor
-    backend.post_processor = framing if own is None else processors.Sequence([own, framing])
+    frame(backend, tokens.get("bos"), tokens.get("eos"))
 
 
 def _needed(vocabulary: Vocabulary, name: str) -> str:

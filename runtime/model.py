@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weightloom.engine import LoadReport, Plan, TensorSpec
-from weightloom.engine.errors import UsageError
+from weightloom.engine.errors import ConfigError
 from weightloom.plugins.architecture import Architecture
 from weightloom.runtime.embedding import EmbedSettings, read_settings
 from weightloom.runtime.opening import Opened
@@ -73,11 +73,13 @@ class LoadedModel:
         return self.architecture.task
 
     def need_tokenizer(self) -> Tokenizer:
-        """Give the tokenizer; raises UsageError where the checkpoint has none."""
+        """Give the tokenizer; raises ConfigError, with what was looked for, where the checkpoint has none."""
         if self.tokenizer is None:
-            raise UsageError(
+            from weightloom.runtime.vocabulary_search import LOOKED_FOR
+
+            raise ConfigError(
                 "this checkpoint has no tokenizer",
-                expected="a tokenizer.json beside the weights",
+                expected=f"one of these beside the weights: {LOOKED_FOR}",
                 hint="add the file; generate_ids (weightloom.runtime.generation) takes and gives ids",
                 file=self.path,
             )

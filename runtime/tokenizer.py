@@ -9,10 +9,14 @@ from typing import Any
 
 import tokenizers
 
-from weightloom.engine.errors import ConfigError, UsageError
+from weightloom.engine.errors import UsageError
 from weightloom.runtime.chat_template import ChatTemplate, find_template
 from weightloom.runtime.json_file import read_json_object
+from weightloom.runtime.special_tokens import SETTINGS, read_special_tokens
+from weightloom.runtime.stop_ids import find_stop_ids
 from weightloom.runtime.streaming import stream_text
+from weightloom.runtime.vocabulary import read_vocabulary
+from weightloom.runtime.vocabulary_search import find_vocabulary
 
 
 @dataclass(frozen=True)
@@ -58,48 +62,20 @@ class Tokenizer:
 
 
 def load_tokenizer(directory: Path) -> Tokenizer | None:
-    """Read a directory's tokenizer.json and what belongs to it; None where there is none.
+    """Read a directory's vocabulary, of any kind, and what belongs to it; None where there is none.
 
-    Reads no model config but its end-of-text ids. Raises ConfigError for a file that cannot be read.
+    Of a model's config, it reads the end-of-text ids and, for kinds that need it, the tokenizer's class. Raises
+    ConfigError for a file that cannot be read, or that does not fit the others.
     """
-    path = directory / "tokenizer.json"
-    if not path.is_file():
+    found = find_vocabulary(directory)
+    if found is None:
         return None
-    try:
-        backend = tokenizers.Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises bare Exception
-        raise ConfigError(
-            f"the tokenizer cannot be read: {error}",
-            expected="a tokenizer.json that the tokenizers library reads",
-            hint="download the file again",
-            file=path,
-        ) from error
+    stated = read_special_tokens(directory)
+    backend, named = read_vocabulary(*found, stated)
     backend.no_padding()
     backend.no_truncation()
-    settings = read_json_object(directory / "tokenizer_config.json")
-    special = {name: text for name in _NAMED if (text := _content(settings.get(name))) is not None}
-    return Tokenizer(backend, _stop_ids(directory, backend, special), find_template(directory, settings), special)
-
-
-_NAMED = ("bos_token", "eos_token", "pad_token", "unk_token")
-
-
-def _stop_ids(directory: Path, backend: tokenizers.Tokenizer, special: Mapping[str, str]) -> frozenset[int]:
-    """The end-of-text ids of generation_config.json, else config.json, and the tokenizer's own."""
-    found: set[int] = set()
-    for name in ("generation_config.json", "config.json"):
-        ids = read_json_object(directory / name).get("eos_token_id")
-        found |= {i for i in (ids if isinstance(ids, list) else [ids]) if isinstance(i, int)}
-        if found:
-            break
-    own = backend.token_to_id(special["eos_token"]) if "eos_token" in special else None
-    return frozenset(found | ({own} if own is not None else set()))
-
-
-def _content(token: Any) -> str | None:
-    """A special token is a text, or an object with its text in `content`."""
-    value = token.get("content") if isinstance(token, Mapping) else token
-    return value if isinstance(value, str) else None
+    template = find_template(directory, read_json_object(directory / SETTINGS))
+    return Tokenizer(backend, find_stop_ids(directory, backend, named), template, named)
 
 
 def _cut(row: list[int], max_length: int | None, empty: list[int]) -> list[int]:

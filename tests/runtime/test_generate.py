@@ -15,7 +15,7 @@ import pytest
 from tests import smollm2
 from tests.runtime.models import runnable, write_model
 from tests.runtime.support import Cli
-from weightloom.engine.errors import UsageError
+from weightloom.engine.errors import ConfigError, UsageError
 from weightloom.runtime import LoadedModel, embed, generate, load
 from weightloom.runtime.generation import generate_ids, prompt_ids
 from weightloom.runtime.printing import visible
@@ -113,7 +113,7 @@ def test_what_cannot_be_continued_is_refused(m: LoadedModel, prompt: Any, option
 
 def test_a_model_without_a_tokenizer_takes_and_gives_ids(tmp_path: Path) -> None:
     m = load(write_model(tmp_path, "llama"))
-    with pytest.raises(UsageError, match=r"no tokenizer\n.*tokenizer\.json"):
+    with pytest.raises(ConfigError, match=r"no tokenizer\n.*tokenizer\.json"):
         generate(m, "hello")
     assert len(list(generate_ids(m, [1, 2, 3], 4))) == 4
 

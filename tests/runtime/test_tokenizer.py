@@ -103,7 +103,7 @@ def test_what_the_files_say(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"eos_token_id": 7}))
     assert load_tokenizer(tmp_path).stop_ids == {7, 257}  # type: ignore[union-attr]
     (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": [8, 9]}))
-    assert load_tokenizer(tmp_path).stop_ids == {8, 9, 257}  # type: ignore[union-attr]
+    assert load_tokenizer(tmp_path).stop_ids == {7, 8, 9, 257}  # type: ignore[union-attr]
     assert load_tokenizer(tmp_path / "nothing here") is None
 
 

@@ -1,0 +1,202 @@
+"""SentencePiece models: read strictly, and the same ids as sentencepiece gives."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tokenizers
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.vocabularies import (
+    AS_IS,
+    LLAMA,
+    UNKNOWN,
+    UNUSED,
+    USER_DEFINED,
+    block,
+    llama_like,
+    number,
+    piece,
+    sentencepiece_bytes,
+)
+from weightloom.engine.errors import ConfigError
+from weightloom.runtime.sentencepiece_backend import sentencepiece_backend
+from weightloom.runtime.sentencepiece_model import read_sentencepiece
+
+WORDS = ["hello", "the", " ", "  ", "aaa", "\n", "東京", "é", "0", "12345", "==", "=====", "ing", "ß", "😀", "▁", "ﬁ"]
+mixed = st.lists(st.sampled_from(WORDS) | st.text(st.characters(codec="utf-8"), max_size=4), max_size=12).map("".join)
+
+
+def backend(folder: Path, data: bytes) -> tokenizers.Tokenizer:
+    file = folder / "tokenizer.model"
+    file.write_bytes(data)
+    return sentencepiece_backend(read_sentencepiece(file))
+
+
+def spelled(made: tokenizers.Tokenizer, text: str) -> list[str]:
+    return list(made.encode(text, add_special_tokens=False).tokens)
+
+
+def test_pieces_merge_by_score_and_other_characters_are_bytes(tmp_path: Path) -> None:
+    made = backend(tmp_path, sentencepiece_bytes(llama_like(), LLAMA, AS_IS))
+    assert spelled(made, "the thing") == ["▁the", "▁t", "h", "ing"]
+    assert spelled(made, "é") == ["▁", "<0xC3>", "<0xA9>"]
+    assert made.decode(made.encode(" the é").ids) == " the é"
+
+
+def test_the_prefix_goes_before_a_space_but_not_before_nothing_or_after_a_special_token(tmp_path: Path) -> None:
+    made = backend(tmp_path, sentencepiece_bytes(llama_like(), LLAMA, AS_IS))
+    assert spelled(made, " t") == ["▁", "▁t"] and spelled(made, "") == []
+    assert spelled(made, "<s>t</s>t") == ["<s>", "t", "</s>", "t"]
+
+
+def test_runs_of_spaces_become_one_by_default(tmp_path: Path) -> None:
+    made = backend(tmp_path, sentencepiece_bytes(llama_like(), LLAMA))
+    assert spelled(made, "  the   t ") == ["▁the", "▁t"] and spelled(made, "   ") == []
+    bare = backend(tmp_path, sentencepiece_bytes(llama_like(), LLAMA, {3: 0}))
+    assert spelled(bare, "  the   t ") == ["t", "he", "▁t"]
+
+
+def test_unigram_takes_the_likeliest_pieces(tmp_path: Path) -> None:
+    scores = {"▁": -3, "a": -3, "b": -3, "▁a": -4, "ab": -2, "▁ab": -9}
+    pieces = [piece("<unk>", 0, UNKNOWN), *(piece(text, score) for text, score in scores.items())]
+    made = backend(tmp_path, sentencepiece_bytes(pieces))
+    assert spelled(made, "ab a") == ["▁", "ab", "▁a"]
+    assert made.encode("xy").ids == [1, 0]
+
+
+def test_pieces_of_the_user_are_whole(tmp_path: Path) -> None:
+    further = [piece("<t>", 0, USER_DEFINED), piece("▁▁", 0, USER_DEFINED)]
+    made = backend(tmp_path, sentencepiece_bytes(llama_like(*further), LLAMA, {**AS_IS, 3: 0}))
+    assert spelled(made, "th<t>e  e") == ["t", "h", "<t>", "e", "▁▁", "e"]
+
+
+UNIGRAM = [piece("<unk>", 0, UNKNOWN), piece("a", -1.0)]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "no pieces"),
+        (b"\x0a\x05abc", "5 bytes wanted"),
+        (b"\xff" * 12, "more than 10 bytes"),
+        (b"\x0b", "wire type 3"),
+        (number(1, 5), "wire type 0"),
+        (block(1, b"\x0a\x01\xff"), "utf-8"),
+        (sentencepiece_bytes([*UNIGRAM, piece("a")]), "twice"),
+        (sentencepiece_bytes([*UNIGRAM, piece("")]), "empty"),
+        (sentencepiece_bytes([piece("a")]), "unknown"),
+        (sentencepiece_bytes([*UNIGRAM, piece("b", 0, UNKNOWN)]), "unknown"),
+        (sentencepiece_bytes([*UNIGRAM, piece("b", 0, UNUSED)]), "not used"),
+        (sentencepiece_bytes([*UNIGRAM, piece("b", 0, 9)]), "unknown type"),
+        (sentencepiece_bytes([*UNIGRAM, piece("b", float("nan"))]), "no number"),
+        (sentencepiece_bytes(UNIGRAM, {3: 4}), "algorithm is 4"),
+        (sentencepiece_bytes(UNIGRAM, {35: 1}), "bytes are not all there"),
+        (sentencepiece_bytes(UNIGRAM, {24: 1}), "after words"),
+        (sentencepiece_bytes(UNIGRAM, None, {5: 0}), "kept as they are"),
+        (sentencepiece_bytes(UNIGRAM, None, {2: 1}), "wire type"),
+        (sentencepiece_bytes(UNIGRAM) + block(3, block(2, b"no map")), "makes no tokenizer"),
+    ],
+)
+def test_what_is_no_model_is_a_named_error(tmp_path: Path, data: bytes, words: str) -> None:
+    with pytest.raises(ConfigError, match=words) as raised:
+        backend(tmp_path, data)
+    assert raised.value.file == str(tmp_path / "tokenizer.model")
+
+
+WHOLE = sentencepiece_bytes(llama_like(piece("<t>", 0, USER_DEFINED)), LLAMA, AS_IS)
+
+
+@given(at=st.integers(0, len(WHOLE) - 1), new=st.binary(max_size=3), gone=st.integers(0, 4))
+def test_no_bytes_bring_another_error(tmp_path_factory: pytest.TempPathFactory, at: int, new: bytes, gone: int) -> None:
+    try:
+        made = backend(tmp_path_factory.getbasetemp(), WHOLE[:at] + new + WHOLE[at + gone :])
+    except ConfigError:
+        return
+    assert isinstance(spelled(made, "the thing é"), list)
+
+
+MODELS: dict[str, dict[str, Any]] = {
+    "unigram": {"model_type": "unigram"},
+    "unigram as T5": {"model_type": "unigram", "pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1},
+    "unigram of bytes": {
+        "model_type": "unigram",
+        "byte_fallback": True,
+        "normalization_rule_name": "identity",
+        "remove_extra_whitespaces": False,
+    },
+    "unigram without case": {"model_type": "unigram", "normalization_rule_name": "nfkc_cf"},
+    "bpe": {"model_type": "bpe"},
+    "bpe as Gemma": {
+        "model_type": "bpe",
+        "byte_fallback": True,
+        "add_dummy_prefix": False,
+        "normalization_rule_name": "identity",
+        "remove_extra_whitespaces": False,
+        "user_defined_symbols": ["<tok>", "▁▁", "▁▁▁▁", "\n", "<x y>"],
+        "split_digits": True,
+    },
+}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, tokenizers.Tokenizer]:
+    """The same trained model in sentencepiece and here."""
+    sentencepiece = pytest.importorskip("sentencepiece")
+    folder = tmp_path_factory.mktemp("trained")
+    text = Path(__file__).read_text(encoding="utf-8") + "hello größe 東京 é of the ing aaa aaaa aaaaa ==\n" * 30
+    (folder / "text").write_text(text, encoding="utf-8")
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(folder / "text"),
+        model_prefix=str(folder / "m"),
+        vocab_size=700,
+        hard_vocab_limit=False,
+        minloglevel=2,
+        **MODELS[request.param],
+    )
+    file = folder / "m.model"
+    return sentencepiece.SentencePieceProcessor(str(file)), sentencepiece_backend(read_sentencepiece(file))
+
+
+def assert_same_ids(reference: Any, made: tokenizers.Tokenizer) -> None:
+    unigram = type(made.model).__name__ == "Unigram"
+
+    @given(text=mixed)
+    def same(text: str) -> None:
+        mine, ids = made.encode(text, add_special_tokens=False).ids, reference.encode(text)
+        assert mine == ids or (unigram and equally_likely(reference, mine, ids))
+
+    same()
+
+
+def equally_likely(reference: Any, one: list[int], other: list[int]) -> bool:
+    """Whether a unigram model scores the same pieces in another order: where float32 and float64 round apart."""
+    texts = ["".join(map(reference.id_to_piece, ids)) for ids in (one, other)]
+    return texts[0] == texts[1] and sorted(one) == sorted(other)
+
+
+@pytest.mark.oracle
+def test_trained_models_give_the_ids_of_sentencepiece(pair: tuple[Any, tokenizers.Tokenizer]) -> None:
+    assert_same_ids(*pair)
+
+
+def published() -> list[Path]:
+    found = find_spec("mistral_common")
+    folders = [] if found is None else found.submodule_search_locations or []
+    return sorted(file for folder in folders for file in (Path(folder) / "data").glob("*.model*"))
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("file", published(), ids=lambda file: file.name)
+def test_published_models_give_the_ids_of_sentencepiece(file: Path) -> None:
+    sentencepiece = pytest.importorskip("sentencepiece")
+    reference = sentencepiece.SentencePieceProcessor(str(file))
+    made = sentencepiece_backend(read_sentencepiece(file))
+    assert made.get_vocab_size() == len(reference)
+    assert_same_ids(reference, made)
+    ids = reference.encode("".join(WORDS))
+    assert made.decode(ids) == reference.decode(ids)
