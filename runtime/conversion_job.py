@@ -23,6 +23,7 @@ from weightloom.runtime.layout_seen import choose_opened
 from weightloom.runtime.mlx_config import config_in
 from weightloom.runtime.opening import GGUF, Opened
 from weightloom.runtime.order import CANONICAL, DEFAULT_SHARD_BYTES, ORIGINAL, Order
+from weightloom.runtime.surgery_module import with_config
 from weightloom.runtime.way_back import way_back
 
 
@@ -99,7 +100,7 @@ def _anew(opened: Opened, choice: Choice, order: Order) -> Job:
     plan, left_out = conversion_plan(opened, choice, order.layout, order.dtype, order.surgery, order.adapters)
     if opened.kept is not None:
         left_out = tuple(sorted({*left_out, *opened.kept.names}))
-    config = _config(opened, choice, order)
+    config = _config(_as_written(opened, order), choice, order)
     beside = {**_of_gguf(opened), **({} if config is None else {CONFIG_NAME: config})}
     tensors, nbytes = _size(plan)
     notes = tuple(notes_on(plan, opened, choice, order))
@@ -127,6 +128,13 @@ def _write(plan: Plan, opened: Opened, order: Order) -> Callable[..., list[Path]
 def _size(plan: Plan) -> tuple[int, int]:
     written = save.plan_targets(plan).params
     return len(written), sum(spec.nbytes for spec in written.values())
+
+
+def _as_written(opened: Opened, order: Order) -> Opened:
+    """Give the checkpoint with the config of what surgery leaves."""
+    if order.surgery is None or not order.surgery.prunings:
+        return opened
+    return with_config(opened, order.surgery.changed(opened.need_config().values))
 
 
 def _config(opened: Opened, choice: Choice, order: Order) -> bytes | None:

@@ -57,17 +57,22 @@ def conversion_plan(
     by_rules = choice if block is None else replace(choice, wish=replace(choice.wish, open_target=True))
     plan, _ = plan_opened(opened, by_rules)
     plan.check()
-    left_out = (*(kept.name for kept in plan.kept), *(name for group in plan.copies for name in group.sources))
     if adapters:
         plan = fused(plan, adapters, choice)
     if surgery is not None:
-        plan = operated(plan, surgery, rules.base_model_prefix, config).plan
+        done = operated(plan, surgery, rules.base_model_prefix, config)
+        plan, config, choice = done.plan, done.config, _by_config(choice, done.config)
+    left_out = (*(kept.name for kept in plan.kept), *(name for group in plan.copies for name in group.sources))
     plan = _cast(plan, dtype, keep)
     if layout == MLX:
         plan = _floats(plan, block)
     if layout != CANONICAL:
         plan = plan.then(save_plan(_target_rules(choice, layout), plan.params, config).inverse())
     return plan, tuple(sorted(left_out))
+
+
+def _by_config(choice: Choice, values: Mapping[str, Any]) -> Choice:
+    return choice if choice.config is None else replace(choice, config=replace(choice.config, values=values))
 
 
 def dtype_keeper(rules: Sequence[Rule], config: Mapping[str, Any], metadata: Mapping[str, str]) -> NamePicker:

@@ -26,6 +26,7 @@ from weightloom.runtime.prepare import Prepared, prepare
 from weightloom.runtime.ranks import Share, Way, bytes_read, take_part
 from weightloom.runtime.surgery import asked_surgery, operated
 from weightloom.runtime.surgery_file import SurgeryFile
+from weightloom.runtime.surgery_module import rebuilt, with_config
 from weightloom.runtime.widening import widened
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def load(
     try:
         found = prepare(opened, rules=rules, architecture=architecture, manager=manager, text_only=text_only)
         found.plan.check(strict)
-        found, changed = _operated(found, opened, asked)
+        opened, found, changed = _operated(opened, found, asked)
         adapters = read_adapters(pairs, found.architecture, found.module, opened.need_config().values)
         part = None if sharding is None else take_part(found, sharding)
         stored = _cast(found.plan if part is None else part.plan, cast)
@@ -109,13 +110,16 @@ def _fill(module: nn.Module, plan: Plan, read: Callable[..., Mapping[str, mx.arr
     module.eval()
 
 
-def _operated(found: Prepared, opened: Opened, surgery: SurgeryFile | None) -> tuple[Prepared, tuple[str, ...]]:
-    """Put surgery into the plan, and give a note that says so."""
+def _operated(opened: Opened, found: Prepared, surgery: SurgeryFile | None) -> tuple[Opened, Prepared, tuple[str, ...]]:
+    """Put surgery into the plan, and give a note that says so; what was pruned has another config and module."""
     if surgery is None:
-        return found, ()
+        return opened, found, ()
     config = opened.need_config().values
     done = operated(found.plan, surgery, found.architecture.base_model_prefix, config)
-    return replace(found, plan=done.plan), (f"surgery by {surgery.path} changes {len(done.changes)} tensors",)
+    notes = (f"surgery by {surgery.path} changes {len(done.changes)} tensors",)
+    if not surgery.prunings:
+        return opened, replace(found, plan=done.plan), notes
+    return with_config(opened, done.config), rebuilt(found, done), notes
 
 
 def _cast(plan: Plan, dtype: str | None) -> Plan:

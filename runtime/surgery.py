@@ -41,7 +41,7 @@ def operated(plan: Plan, surgery: SurgeryFile, base_model_prefix: str, config: M
     PlanError for what does not fit, CheckpointError and StorageError for donors.
     """
     find = cache(_donors(plan, base_model_prefix, config))
-    return operate(plan, [make(find) for make in surgery.operations])
+    return operate(plan, [*(make(find) for make in surgery.operations), *surgery.prunings], config)
 
 
 def _donors(plan: Plan, base_model_prefix: str, config: Mapping[str, Any]) -> FindDonor:

@@ -7,26 +7,29 @@
     - {op: replace, pattern: 'model.norm.weight', source: other, source_key: 'model.norm.weight'}
     - {op: interpolate, pattern: '**', source_a: one, source_b: other, ratio: 0.3, method: slerp}
 
-Each takes `side: file` for the names in the files in the place of the parameters'.
+    - {op: prune, granularity: attention_head, pattern: '**.self_attn.**', head_ids: [2, 5]}
+
+Each but `prune` takes `side: file` for the names in the files in the place of the parameters'.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
+from typing import Any
 
-from weightloom.engine.errors import UsageError
 from weightloom.engine.rule import Place
-from weightloom.engine.surgery import Add, Donor, Glob, Interpolate, Operation, Replace, Scale
+from weightloom.engine.surgery import Add, Donor, Interpolate, Operation, Replace, Scale
 from weightloom.engine.surgery.blending import Lerped, Slerped
 from weightloom.engine.surgery.operation import Side
-from weightloom.rules.nodes import List, Node, Scalar, Table, show
+from weightloom.rules.nodes import List, Node, Scalar, Table, plain, show
 from weightloom.rules.parse import read_bytes
 from weightloom.rules.problems import Problems
-from weightloom.rules.reading import choice, fields, text
+from weightloom.rules.reading import choice, fields
 from weightloom.rules.yaml_text import read_yaml
+from weightloom.runtime.surgery_pruning import PRUNE, read_pruning
+from weightloom.runtime.surgery_reader import SurgeryReader
 
 VERSION = 1
 MAX_OPERATIONS = 1000
@@ -37,10 +40,17 @@ Make = Callable[[FindDonor], Operation]
 
 @dataclass(frozen=True, slots=True)
 class SurgeryFile:
-    """What a surgery file asks for; each operation is made once its donors can be opened."""
+    """What a surgery file asks for; each operation is made once its donors can be opened. What prunes comes last."""
 
     path: Path
     operations: tuple[Make, ...]
+    prunings: tuple[Operation, ...] = ()
+
+    def changed(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Give the config of what is left; raises ConfigError for one that does not say enough."""
+        for pruning in self.prunings:
+            config = pruning.changed(config)
+        return config
 
 
 def read_surgery(path: Path) -> SurgeryFile:
@@ -48,9 +58,19 @@ def read_surgery(path: Path) -> SurgeryFile:
     problems = Problems(str(path))
     root = fields(read_yaml(read_bytes(path), problems), "the file", problems, required=("version", "operations"))
     _check_version(root.get("version"), problems)
-    made = [_operation(node, _Reader(path, problems)) for node in _items(root.get("operations"), problems)]
+    read = SurgeryReader(path, problems)
+    items = _items(root.get("operations"), problems)
+    at = next((number for number, node in enumerate(items) if _op(node) == PRUNE), len(items))
+    made = [_operation(node, read) for node in items[:at]]
+    prunings = [read_pruning(node, path, problems) for node in items[at:]]
     problems.check()
-    return SurgeryFile(path, tuple(each for each in made if each is not None))
+    given = tuple(each for each in made if each is not None)
+    return SurgeryFile(path, given, tuple(each for each in prunings if each is not None))
+
+
+def _op(node: Node) -> object:
+    entries = node.entries if isinstance(node, Table) else ()
+    return next((plain(entry.value) for entry in entries if entry.key == "op"), None)
 
 
 def _check_version(node: Node | None, problems: Problems) -> None:
@@ -68,66 +88,16 @@ def _items(node: Node | None, problems: Problems) -> tuple[Node, ...]:
     return ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Reads the values of one operation; what is wrong becomes a problem."""
-
-    path: Path
-    problems: Problems
-
-    def glob(self, node: Node | None, what: str) -> Glob:
-        found = text(node, what, self.problems)
-        if found is not None and node is not None:
-            try:
-                return Glob(found)
-            except UsageError as error:
-                self.problems.add(node.at, error.seen, expected=error.expected, field=what)
-        return Glob("**")
-
-    def number(
-        self, node: Node | None, what: str, default: float, most: float = 3.4e38, least: float = -3.4e38
-    ) -> float:
-        if node is None:
-            return default
-        value = node.value if isinstance(node, Scalar) else None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-            self.problems.add(node.at, f"{what} is {show(node)}", expected="a number, like 0.5", field=what)
-            return default
-        if not least <= value <= most:
-            self.problems.add(node.at, f"{what} is {value}", expected=f"{least:g} to {most:g}", field=what)
-        return float(value)
-
-    def source(self, node: Node | None, what: str) -> Path:
-        """Read a path, relative to the file's own directory; it must be there."""
-        found = text(node, what, self.problems)
-        if not found or "\0" in found or node is None:
-            if found is not None and node is not None:
-                self.problems.add(node.at, f"{what} is {show(node)}", expected="a path", field=what)
-            return self.path
-        place = self.path.parent / found
-        try:
-            there = place.exists()
-        except OSError:  # a name that is too long, a folder that may not be entered
-            there = False
-        if not there:
-            self.problems.add(node.at, f"{what}: there is no {place}", expected="a checkpoint", field=what)
-        return place
-
-    def side(self, node: Node | None) -> Side:
-        found = choice(node, "side", self.problems, [side.value for side in Side])
-        return Side.FILE if found == Side.FILE.value else Side.PARAMETER
-
-
-def _operation(node: Node, read: _Reader) -> Make | None:
+def _operation(node: Node, read: SurgeryReader) -> Make | None:
     problems = read.problems
     if not isinstance(node, Table):
-        problems.add(node.at, f"an operation is {show(node)}", expected=f"a mapping with op: {', '.join(_FORMS)}")
+        problems.add(node.at, f"an operation is {show(node)}", expected=f"a mapping with op: {_OPS}")
         return None
     given = next((entry.value for entry in node.entries if entry.key == "op"), None)
     if given is None:
-        problems.add(node.at, "an operation lacks 'op'", expected=f"op: {', '.join(_FORMS)}", field="op")
+        problems.add(node.at, "an operation lacks 'op'", expected=f"op: {_OPS}", field="op")
         return None
-    op = choice(given, "op", problems, tuple(_FORMS))
+    op = choice(given, "op", problems, (*_FORMS, PRUNE))
     if op not in _FORMS:
         return None
     form = _FORMS[op]
@@ -138,20 +108,20 @@ def _operation(node: Node, read: _Reader) -> Make | None:
     return form.make(found, read, place)
 
 
-def _scale(found: Mapping[str, Node], read: _Reader, place: Place) -> Make:
+def _scale(found: Mapping[str, Node], read: SurgeryReader, place: Place) -> Make:
     pattern, side = read.glob(found.get("pattern"), "pattern"), read.side(found.get("side"))
     factor = read.number(found.get("factor"), "factor", 1.0)
     made = Scale(pattern, side=side, place=place, factor=factor)
     return lambda donor: made
 
 
-def _add(found: Mapping[str, Node], read: _Reader, place: Place) -> Make:
+def _add(found: Mapping[str, Node], read: SurgeryReader, place: Place) -> Make:
     pattern, side = read.glob(found.get("pattern"), "pattern"), read.side(found.get("side"))
     alpha, source = read.number(found.get("alpha"), "alpha", 1.0), read.source(found.get("source"), "source")
     return lambda donor: Add(pattern, donor(source, side), alpha, side=side, place=place)
 
 
-def _replace(found: Mapping[str, Node], read: _Reader, place: Place) -> Make:
+def _replace(found: Mapping[str, Node], read: SurgeryReader, place: Place) -> Make:
     pattern, side = read.glob(found.get("pattern"), "pattern"), read.side(found.get("side"))
     key = read.glob(found["source_key"], "source_key") if "source_key" in found else pattern
     if key.stars != pattern.stars:
@@ -163,7 +133,7 @@ def _replace(found: Mapping[str, Node], read: _Reader, place: Place) -> Make:
     return lambda donor: Replace(pattern, donor(source, side), key, side=side, place=place)
 
 
-def _interpolate(found: Mapping[str, Node], read: _Reader, place: Place) -> Make:
+def _interpolate(found: Mapping[str, Node], read: SurgeryReader, place: Place) -> Make:
     pattern, side = read.glob(found.get("pattern"), "pattern"), read.side(found.get("side"))
     ratio = read.number(found.get("ratio"), "ratio", 0.5, most=1.0, least=0.0)
     step = _METHODS.get(choice(found.get("method"), "method", read.problems, tuple(_METHODS)) or "", Slerped)
@@ -181,7 +151,7 @@ def _interpolate(found: Mapping[str, Node], read: _Reader, place: Place) -> Make
 class _Form:
     """The keys of an operation beside `op`, `pattern` and `side`, and what reads them."""
 
-    make: Callable[[Mapping[str, Node], _Reader, Place], Make]
+    make: Callable[[Mapping[str, Node], SurgeryReader, Place], Make]
     required: tuple[str, ...]
     optional: tuple[str, ...] = ()
 
@@ -192,3 +162,4 @@ _FORMS = {
     "replace": _Form(_replace, ("source",), ("source_key",)),
     "interpolate": _Form(_interpolate, ("source_b", "ratio", "method"), ("source_a",)),
 }
+_OPS = ", ".join((*_FORMS, PRUNE))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
+from typing import Any
 
 from weightloom.engine.spec import TensorSpec
 from weightloom.engine.surgery.glob import Glob
@@ -14,10 +15,11 @@ from weightloom.engine.surgery.packed import Companions, companions, owners
 
 @dataclass(frozen=True)
 class Names:
-    """Tensors by name; `shared` leads from a second name of a tensor to the first."""
+    """Tensors by name; `shared` leads from a second name of a tensor to the first; `config` says sizes."""
 
     specs: Mapping[str, TensorSpec]
     shared: Mapping[str, str]
+    config: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def companions(self) -> Mapping[str, Companions]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from weightloom.engine.errors import PlanError
 from weightloom.engine.program import ValueStep
@@ -28,20 +28,21 @@ class Side(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A step for one tensor; its slot is counted from that tensor."""
+    """A step for one tensor, its slot counted from that tensor; None where the tensor goes."""
 
     name: str
-    step: ValueStep
+    step: ValueStep | None
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an operation does to one tensor, for readers."""
+    """What an operation does to one tensor, for readers; `made` is what it becomes, None where it goes."""
 
     name: str
     operation: str
     place: str | None
     spec: TensorSpec
+    made: TensorSpec | None
     side: str
 
 
@@ -58,6 +59,14 @@ class Operation(ABC):
     @abstractmethod
     def edits(self, names: Names) -> tuple[Edit, ...]:
         """Give a step for each tensor that changes; raises PlanError, listing all that does not fit."""
+
+    def renamed(self, names: Names) -> Mapping[str, str | None]:
+        """Give the new names of parameters that get one, None for those that go; raises PlanError as `edits` does."""
+        return {}
+
+    def changed(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Give the config that goes with what is left; raises ConfigError for one that does not say enough."""
+        return config
 
     @property
     def title(self) -> str:

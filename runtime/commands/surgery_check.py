@@ -56,13 +56,20 @@ def _plain(change: Change) -> dict[str, object]:
         "name": change.name,
         "dtype": dtype,
         "shape": shape,
+        "becomes": None if change.made is None else list(change.made.shape),
     }
 
 
 def _lines(changes: Iterable[Change]) -> Iterator[str]:
     for each in changes:
         side = "" if each.side == "parameter" else f" ({each.side})"
-        yield f"{each.operation:<12} {each.name}{side}  {each.spec}"
+        yield f"{each.operation:<12} {each.name}{side}  {each.spec}{_after(each)}"
+
+
+def _after(change: Change) -> str:
+    if change.made is None:
+        return " goes"
+    return "" if change.made == change.spec else f" -> {list(change.made.shape)}"
 
 
 SURGERY_CHECK = Command("check", "say what a surgery file would change in a checkpoint", add_arguments, run)
