@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weightloom.engine import LoadReport, Plan, TensorSpec
-from weightloom.engine.errors import ConfigError
+from weightloom.engine.errors import ConfigError, UsageError
 from weightloom.plugins.architecture import Architecture
 from weightloom.runtime.embedding import EmbedSettings, read_settings
 from weightloom.runtime.opening import Opened
