@@ -24,6 +24,7 @@ from tests.cases.fixtures import (
 from weightloom.engine import Plan, PlanError, Sharding, Tie, save_plan
 from weightloom.engine.cast import with_dtype
 from weightloom.engine.save import convert
+from weightloom.rules import load_rules
 
 RULES = [Tie(r"^lm_head\.(weight|scales|biases)", r"model.embed_tokens.\1", when="tie_word_embeddings")]
 TIED = {"tie_word_embeddings": True}
@@ -81,6 +82,14 @@ def test_c30_a_quantized_heads_three_tensors_go_together(tmp_path: Path) -> None
     assert not untied.report.tied
     convert(untied.then(save_plan(RULES, specs(file), UNTIED).inverse()), tmp_path / "untied")
     assert names_in(tmp_path / "untied") == set(file)
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen3_moe", "gemma", "mixtral"])
+def test_c30_the_shipped_rules_take_all_three(tmp_path: Path, family: str) -> None:
+    write(tmp_path / "model.safetensors", t1_quantized())
+    tied = plan_of(tmp_path, load_rules(family), None, TIED)
+    assert [record.parameter for record in tied.report.tied] == ["lm_head.biases", "lm_head.scales", "lm_head.weight"]
+    assert not plan_of(tmp_path, load_rules(family), None, UNTIED).report.tied
 
 
 def different_ends() -> Arrays:
