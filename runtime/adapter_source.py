@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +13,11 @@ from weightloom.rules import load_rules
 from weightloom.runtime.adapter_config import NAME as CONFIG_NAME
 from weightloom.runtime.adapter_config import AdapterConfig, read_adapter_config
 from weightloom.runtime.choice import DEFAULT_LAYOUT
+from weightloom.runtime.layout_record import MLX
+from weightloom.runtime.mlx_adapter_config import read_scale
 
 WEIGHTS = "adapter_model.safetensors"
+MLX_WEIGHTS = "adapters.safetensors"
 _FACTOR = re.compile(r"^(?:base_model\.model\.)?(?P<module>.*)\.lora_(?P<kind>A|B|embedding_A|embedding_B)(?:\.|$)")
 
 
@@ -34,18 +37,32 @@ class AdapterSource:
 
 
 def open_adapter(path: Path) -> AdapterSource:
-    """Open a directory that PEFT wrote. The weights' headers are read, and every rank is held against the config.
+    """Open a directory that PEFT or mlx-lm wrote; of the weights the headers are read.
 
-    Raises CheckpointError for a directory without an adapter, ConfigError for a config that is off or asks for what is
-    not done here, PlanError for ranks that are not the config's.
+    Raises CheckpointError for a directory without an adapter, or with one of each; ConfigError for a config that is
+    off or asks for what is not done here, PlanError for ranks that are not the config's.
     """
-    weights = path / WEIGHTS
-    if not weights.is_file():
+    kinds = [open_kind for name, open_kind in _KINDS.items() if (path / name).is_file()]
+    if len(kinds) != 1:
         raise CheckpointError(
-            f"there is no {WEIGHTS}",
-            expected=f"a directory with {WEIGHTS} and {CONFIG_NAME}, as PEFT writes it",
+            f"there is {'both ' if kinds else 'neither '}{(' and ' if kinds else ' nor ').join(_KINDS)}",
+            expected=f"a directory with one of them and {CONFIG_NAME}",
+            hint="safetensors files are read; convert adapter_model.bin with PEFT" if not kinds else None,
             file=path,
         )
+    return kinds[0](path)
+
+
+def _open_mlx(path: Path) -> AdapterSource:
+    """Open what mlx-lm wrote."""
+    scale = read_scale(path / CONFIG_NAME)
+    return AdapterSource(
+        path, Checkpoint.open(path / MLX_WEIGHTS), load_rules("mlx_lm_adapter"), MLX, lambda name: scale
+    )
+
+
+def _open_peft(path: Path) -> AdapterSource:
+    """Open what PEFT wrote; every rank is held against the config."""
     config = read_adapter_config(path / CONFIG_NAME)
     if config.use_dora:
         raise ConfigError(
@@ -63,7 +80,7 @@ def open_adapter(path: Path) -> AdapterSource:
             file=path / CONFIG_NAME,
             field="target_parameters",
         )
-    checkpoint = Checkpoint.open(weights)
+    checkpoint = Checkpoint.open(path / WEIGHTS)
     try:
         modules = _checked_modules(checkpoint, config)
         return AdapterSource(
@@ -102,3 +119,6 @@ def _rank(checkpoint: Checkpoint, name: str, kind: str) -> int | None:
     """Give the rank of a factor: A is (rank, columns), B (rows, rank)."""
     shape = checkpoint.tensors[name].shape
     return None if len(shape) < 2 else shape[-2] if kind.endswith("A") else shape[-1]
+
+
+_KINDS: Mapping[str, Callable[[Path], AdapterSource]] = {WEIGHTS: _open_peft, MLX_WEIGHTS: _open_mlx}

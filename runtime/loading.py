@@ -64,8 +64,8 @@ def load(
     in place raises CheckpointError at the use. `text_only` loads the text model of a checkpoint with towers (False: the
     whole, or nothing); what is left out is in the report and the notes, and saved back. `surgery` names a surgery file,
     by default the one that the variable WEIGHTLOOM_SURGERY names; it acts after conversion and before a cast. `adapter`
-    is the directory of an adapter of PEFT, or several with a scale each: they stay beside the parameters, and the
-    model's `adapters` switches them. `quantize` is a name for later: anything but None raises UsageError.
+    is the directory of an adapter of PEFT or mlx-lm, or several with a scale each: they stay beside the parameters,
+    and the model's `adapters` switches them. `quantize` is a name for later: anything but None raises UsageError.
     Raises PluginError for a model type that no plugin serves, ConfigError for a config that cannot be, PlanError where
     tensors, adapters or surgery do not fit, CheckpointError and StorageError as reading does.
     """

@@ -117,7 +117,7 @@ def test_saving_with_adapters_is_refused(base: Path, two: tuple[Path, Path], tmp
 
 def test_a_directory_without_an_adapter(base: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(CheckpointError, match=r"no adapter_model\.safetensors"):
+    with pytest.raises(CheckpointError, match=r"neither adapter_model\.safetensors nor adapters\.safetensors"):
         load(base, adapter=tmp_path / "empty")
 
 
