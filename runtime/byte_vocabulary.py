@@ -74,12 +74,12 @@ def _backend(vocabulary: ByteVocabulary) -> Tokenizer:
 
 def spell(token: bytes) -> str:
     """Spell bytes in the characters of byte-level vocabularies, one for each byte."""
-    return "".join(map(_characters().__getitem__, token))
+    return token.decode("latin-1").translate(_characters())
 
 
 @cache
-def _characters() -> tuple[str, ...]:
+def _characters() -> Mapping[int, str]:
     """GPT-2's characters for bytes: printable ones of Latin-1 are themselves, the others follow from U+0100 on."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = iter(range(0x100, 0x200))
-    return tuple(chr(byte) if byte in printable else chr(next(others)) for byte in range(256))
+    return {byte: chr(next(others)) for byte in range(256) if byte not in printable}

@@ -27,7 +27,8 @@ def sentencepiece_backend(model: SentencePieceModel) -> Tokenizer:
 
     A text's prefix goes before its first word, not after a special token in its midst. Control pieces are found whole
     in a text, as a prompt made from a template needs; SentencePiece itself never finds them. Of two ways to
-    cut a text that are equally likely (the same pieces in another order), rounding may choose the other one.
+    cut a text that are equally likely (the same pieces in another order), rounding may choose the other one. No prefix
+    goes before a text that begins with a piece of the user, so that prompts are the same after a special token.
     """
     return built(model.file, _backend, model)
 

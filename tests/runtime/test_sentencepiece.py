@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.vocabularies import (
     AS_IS,
+    CONTROL,
     LLAMA,
     UNKNOWN,
     UNUSED,
@@ -26,6 +27,7 @@ from tests.vocabularies import (
 from weightloom.engine.errors import ConfigError
 from weightloom.runtime.sentencepiece_backend import sentencepiece_backend
 from weightloom.runtime.sentencepiece_model import read_sentencepiece
+from weightloom.runtime.tokenizer import load_tokenizer
 
 WORDS = ["hello", "the", " ", "  ", "aaa", "\n", "東京", "é", "0", "12345", "==", "=====", "ing", "ß", "😀", "▁", "ﬁ"]
 mixed = st.lists(st.sampled_from(WORDS) | st.text(st.characters(codec="utf-8"), max_size=4), max_size=12).map("".join)
@@ -182,6 +184,23 @@ def equally_likely(reference: Any, one: list[int], other: list[int]) -> bool:
 @pytest.mark.oracle
 def test_trained_models_give_the_ids_of_sentencepiece(pair: tuple[Any, tokenizers.Tokenizer]) -> None:
     assert_same_ids(*pair)
+
+
+@pytest.mark.oracle
+@pytest.mark.sample
+def test_a_t5_model_gives_the_ids_of_transformers(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    scored = {"▁": -2.0, "a": -3.0, "b": -3.5, "▁a": -2.5, "ab": -4.0, "<": -6.0}
+    special = [piece("<pad>", 0, CONTROL), piece("</s>", 0, CONTROL), piece("<unk>", 0, UNKNOWN)]
+    pieces = [*special, *(piece(text, score) for text, score in scored.items())]
+    (tmp_path / "spiece.model").write_bytes(sentencepiece_bytes(pieces, {41: -1, 42: 1, 43: 0}))
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "T5Tokenizer"}')
+    (tmp_path / "config.json").write_text("{}")
+    reference = transformers.T5Tokenizer.from_pretrained(tmp_path)
+    found = load_tokenizer(tmp_path)
+    assert found is not None and found.backend.get_vocab_size() == len(reference)
+    for text in ["ab a", "  a  b ", "a<extra_id_3> b<extra_id_0>", "", "xyz a"]:
+        assert found.encode(text) == reference.encode(text)
 
 
 def published() -> list[Path]:

@@ -18,7 +18,7 @@ from weightloom.runtime.cli import main
 from weightloom.runtime.special_tokens import read_special_tokens
 from weightloom.runtime.tokenizer import Tokenizer, load_tokenizer
 
-IMAGE = {"content": "<image>", "special": True, "lstrip": False}
+IMAGE = {"__type": "AddedToken", "content": "<image>", "special": True, "lstrip": False}
 
 
 def loaded(folder: Path, **settings: Any) -> Tokenizer:
@@ -27,23 +27,35 @@ def loaded(folder: Path, **settings: Any) -> Tokenizer:
     return found
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"extra_special_tokens": ["<image>"]},
-        {"extra_special_tokens": [IMAGE]},
-        {"extra_special_tokens": {"image_token": "<image>"}},
-        {"extra_special_tokens": {"image_token": IMAGE}},
-        {"additional_special_tokens": ["<image>"]},
-        {"model_specific_special_tokens": {"image_token": "<image>"}},
-    ],
-)
+FORMS: list[dict[str, Any]] = [
+    {"extra_special_tokens": ["<image>"]},
+    {"extra_special_tokens": [IMAGE]},
+    {"extra_special_tokens": {"image_token": "<image>"}},
+    {"extra_special_tokens": {"image_token": IMAGE}},
+    {"additional_special_tokens": ["<image>"]},
+    {"model_specific_special_tokens": {"image_token": "<image>"}},
+]
+
+
+@pytest.mark.parametrize("settings", FORMS)
 def test_further_tokens_are_found_whole_in_every_form(tmp_path: Path, settings: dict[str, Any]) -> None:
     found = loaded(tmp_path, **settings)
     assert found.encode("a<image>") == [*found.encode("a"), 258]
     assert found.decode([258, *found.encode("a")]) == "a"
     named = any(isinstance(value, dict) for value in settings.values())
     assert found.special.get("image_token") == ("<image>" if named else None)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("settings", FORMS)
+def test_transformers_gives_the_same_ids_in_every_form(tmp_path: Path, settings: dict[str, Any]) -> None:
+    from transformers import PreTrainedTokenizerFast
+
+    found = loaded(tmp_path, **settings, eos_token="</s>")
+    reference = PreTrainedTokenizerFast.from_pretrained(tmp_path)
+    text = "<s>a<image> b</s>"
+    assert found.encode(text) == reference.encode(text)
+    assert found.decode(found.encode(text)) == reference.decode(reference.encode(text), skip_special_tokens=True)
 
 
 def test_templates_see_named_tokens(tmp_path: Path) -> None:
