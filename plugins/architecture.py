@@ -34,13 +34,14 @@ class Architecture:
     """A model family: what selects it, how its config is read, its module, its rules, what it accepts.
 
     `read_config` turns config.json's content into the family's own config value, or raises ConfigError naming
-    the field. `adapt`, if given, settles on the checkpoint's (canonical) tensor names what the config does not say
-    (whether there is a pooler, say). `build` makes the module from it; its parameters' names are the canonical
-    names, or `rules` lead from there to them. `adapters` is the kinds of adapters it accepts, or the text that
-    says why it accepts none. `sharding` gives, for tensor parallelism, patterns on parameter names and how each
-    is cut. `refusal`, if given, looks at the evidence of a checkpoint of one of its model types, and gives the reason
-    why it is another architecture's, or None; without it, one that lists no `vision_config` among its sub-models
-    leaves checkpoints with a vision tower to others.
+    the field; `fields`, if given, is the dataclass of the fields that it reads, by which numbers in quotes and nulls
+    for numbers are repaired first. `adapt`, if given, settles on the checkpoint's (canonical) tensor names what the
+    config does not say (whether there is a pooler, say). `build` makes the module from it; its parameters' names are
+    the canonical names, or `rules` lead from there to them. `adapters` is the kinds of adapters it accepts, or the
+    text that says why it accepts none. `sharding` gives, for tensor parallelism, patterns on parameter names and how
+    each is cut. `refusal`, if given, looks at the evidence of a checkpoint of one of its model types, and gives the
+    reason why it is another architecture's, or None; without it, one that lists no `vision_config` among its
+    sub-models leaves checkpoints with a vision tower to others.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Architecture:
     rules: RuleSet = field(default_factory=RuleSet)
     adapt: Callable[[Any, Collection[str]], Any] | None = None
     sharding: Mapping[str, str] = field(default_factory=dict, hash=False)
+    fields: type[Any] | None = None
     refusal: Callable[[Evidence], str | None] | None = None
     source: str = ""
 

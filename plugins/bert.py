@@ -226,6 +226,7 @@ BERT = Architecture(
     read_config=read_config,
     adapt=adapt,
     build=Model,
+    fields=Config,
     rules=RuleSet([Drop([r"^cls\.", r"^classifier\."], why="a head, which an encoder does not use")]),
     adapters="adapters for encoders are not supported yet",
 )

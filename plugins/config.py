@@ -85,8 +85,9 @@ def _fitting(value: Any, hint: Any) -> Any:
 def _plain(value: Any, hint: Any) -> Any:
     if isinstance(value, bool) or hint is bool:
         return value if hint is bool and isinstance(value, bool) else _UNFIT
-    if hint is float and isinstance(value, int | float) and not isnan(value):
-        return float(value) if isinstance(value, float) or abs(value) <= sys.float_info.max else _UNFIT
+    if hint is float and isinstance(value, int | float):
+        fits = not isnan(value) if isinstance(value, float) else abs(value) <= sys.float_info.max
+        return float(value) if fits else _UNFIT
     if hint is int and isinstance(value, int):
         return value
     return value if hint is str and isinstance(value, str) else _UNFIT

@@ -132,6 +132,7 @@ LLAMA = Architecture(
     task="generate",
     read_config=read_llama,
     build=build,
+    fields=Fields,
     adapters=("lora", "dora"),
     sharding=SHARDING,
 )
@@ -142,6 +143,7 @@ MISTRAL = Architecture(
     task="generate",
     read_config=read_mistral,
     build=build,
+    fields=Fields,
     adapters=("lora", "dora"),
     sharding=SHARDING,
 )

@@ -111,6 +111,7 @@ MIXTRAL = Architecture(
     task="generate",
     read_config=read_config,
     build=build,
+    fields=Fields,
     adapters=("lora", "dora"),
     sharding={
         r"^(model\.embed_tokens|lm_head)\.": "vocab",

@@ -145,6 +145,7 @@ QWEN3_MOE = Architecture(
     task="generate",
     read_config=read_config,
     build=build,
+    fields=Fields,
     adapters=("lora", "dora"),
     sharding={
         r"^(model\.embed_tokens|lm_head)\.": "vocab",

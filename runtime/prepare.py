@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weightloom.engine import Plan, RuleSet, build_plan
 from weightloom.engine.errors import ConfigError
@@ -17,9 +17,18 @@ from weightloom.plugins.quantized import quantize
 from weightloom.runtime.choice import DEFAULT_LAYOUT, Wish, find_choice
 from weightloom.runtime.layout_seen import find_opened
 from weightloom.runtime.opening import Opened
+from weightloom.runtime.quantized_claim import refuse_unquantized
 from weightloom.runtime.quantized_set import quantized_modules
 from weightloom.runtime.rule_choice import caller_rules, model_rules
-from weightloom.runtime.text_choice import Reading, half_rules, may_be_half, refuse_unserved, wanted_half, whole_rules
+from weightloom.runtime.text_choice import (
+    Reading,
+    half_rules,
+    may_be_half,
+    refuse_unserved,
+    repaired_reading,
+    wanted_half,
+    whole_rules,
+)
 from weightloom.runtime.text_half import TextHalf
 
 if TYPE_CHECKING:
@@ -30,14 +39,19 @@ if TYPE_CHECKING:
 class Prepared:
     """The architecture that was chosen, its module, the layout that is read, and the plan.
 
-    `half` says what is loaded where it is the text model alone.
+    `config` is what the module was built by: where it is a text model alone (`half`) that model's, and with numbers
+    repaired as `repairs` says.
     """
 
     architecture: Architecture
     module: nn.Module
     layout: str
     plan: Plan
+    config: Mapping[str, Any]
     half: TextHalf | None = None
+    repairs: tuple[str, ...] = ()
+
+    __hash__ = None  # type: ignore[assignment]  # it holds a mapping
 
 
 def prepare(
@@ -57,10 +71,10 @@ def prepare(
     Raises PluginError for a model type that no plugin serves, ConfigError for a config that cannot be.
     """
     read_as = layout or _layout(opened)
-    read = _reading(opened, read_as, rules, architecture, manager or PluginManager(), text_only)
+    read = repaired_reading(_reading(opened, read_as, rules, architecture, manager or PluginManager(), text_only))
     module = _module(read, opened)
     plan = build_plan(opened.checkpoint, read.rules, param_specs(module), config=read.config)
-    return Prepared(read.architecture, module, read_as, plan, read.half)
+    return Prepared(read.architecture, module, read_as, plan, read.config, read.half, read.repairs)
 
 
 def _reading(
@@ -111,7 +125,9 @@ def _module(read: Reading, opened: Opened) -> nn.Module:
     except ConfigError as error:
         file = error.file or opened.need_config().path
         raise ConfigError(error.seen, expected=error.expected, hint=error.hint, file=file, field=error.field) from error
-    quantize(module, quantized_modules(open_target.params, read.config))
+    wanted = quantized_modules(open_target.params, read.config)
+    refuse_unquantized(wanted, read.config, opened)
+    quantize(module, wanted)
     return module
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from weightloom.engine import Drop, PrefixChange, RuleSet, WeightRenaming, build_plan
@@ -11,6 +11,7 @@ from weightloom.engine.errors import PluginError
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.evidence import Evidence
 from weightloom.plugins.manager import PluginManager
+from weightloom.plugins.repair import repaired_numbers
 from weightloom.runtime.choice import Choice
 from weightloom.runtime.opening import Opened
 from weightloom.runtime.rule_choice import model_rules
@@ -19,14 +20,26 @@ from weightloom.runtime.text_half import TextHalf, text_half, text_section
 
 @dataclass(frozen=True)
 class Reading:
-    """What a load reads: which architecture, by which config and rules; `half` where it is a text model alone."""
+    """What a load reads: which architecture, by which config and rules; `half` where it is a text model alone.
+
+    The config's numbers are repaired, as `repairs` says.
+    """
 
     architecture: Architecture
     config: Mapping[str, Any]
     rules: RuleSet
     half: TextHalf | None = None
+    repairs: tuple[str, ...] = ()
 
     __hash__ = None  # type: ignore[assignment]  # it holds a mapping
+
+
+def repaired_reading(read: Reading) -> Reading:
+    """Give the reading with the numbers of its config repaired, where the architecture declares its fields."""
+    if read.architecture.fields is None:
+        return read
+    found = repaired_numbers(read.architecture.fields, read.config)
+    return replace(read, config=found.content, repairs=found.repairs)
 
 
 def may_be_half(evidence: Evidence, manager: PluginManager, text_only: bool | None) -> bool:
