@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weightloom.engine.build import build_plan
 from weightloom.engine.checkpoint import Checkpoint
@@ -17,6 +17,9 @@ from weightloom.engine.spec import TensorSpec
 from weightloom.engine.surgery import Donor, Operated, operate
 from weightloom.engine.surgery.operation import Side
 from weightloom.runtime.surgery_file import FindDonor, SurgeryFile, read_surgery
+
+if TYPE_CHECKING:
+    from weightloom.runtime.reading import Planned
 
 VARIABLE = "WEIGHTLOOM_SURGERY"
 
@@ -42,6 +45,12 @@ def operated(plan: Plan, surgery: SurgeryFile, base_model_prefix: str, config: M
     """
     find = cache(_donors(plan, base_model_prefix, config))
     return operate(plan, [*(make(find) for make in surgery.operations), *surgery.prunings], config)
+
+
+def operated_plan(found: Planned, surgery: SurgeryFile) -> Operated:
+    """Do the same with what was opened and planned."""
+    config = found.config.values if found.config else {}
+    return operated(found.plan, surgery, found.choice.rules().base_model_prefix, config)
 
 
 def _donors(plan: Plan, base_model_prefix: str, config: Mapping[str, Any]) -> FindDonor:

@@ -76,6 +76,8 @@ class PruneWidth(Operation):
         if belongs is None and names.specs[name].shape[dim] != axis.units * self.size(names.config):
             wanted = f"{axis.units} units of {self.size(names.config)} along axis {dim}"
             raise self.refusal([name], f"are {names.specs[name]}", wanted)
+        if len(axis.keep) == axis.units:
+            return
         blocks = gcd(axis.units, *(names.specs[part].shape[dim] for part in parts))
         keep = self._blocks(name, axis, axis.units // blocks)
         for part in parts:

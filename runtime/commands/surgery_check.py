@@ -26,14 +26,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Check the file against a checkpoint; an operation that does not fit is an error."""
     from weightloom.runtime.reading import planned, wish_of
-    from weightloom.runtime.surgery import operated
+    from weightloom.runtime.surgery import operated_plan
     from weightloom.runtime.surgery_file import read_surgery
 
     surgery = read_surgery(Path(args.file))
     with planned(args.path, wish_of(args)) as found:
         found.plan.check()
-        config = found.config.values if found.config else {}
-        changes = operated(found.plan, surgery, found.choice.rules().base_model_prefix, config).changes
+        changes = operated_plan(found, surgery).changes
         count = len(found.plan.params)
     data = {
         "command": "surgery check",

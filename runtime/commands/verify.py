@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weightloom.runtime.arguments import add_reading
+from weightloom.runtime.arguments import add_reading, add_surgery
 from weightloom.runtime.command import Command
 from weightloom.runtime.outcome import AT_FAULT, FINE, Outcome
 from weightloom.runtime.text import plural, size
@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("path", help="a directory, an index or a file")
     parser.add_argument("--workdir", metavar="DIR", help="where to write (a new directory in it, removed afterwards)")
+    add_surgery(parser)
     add_reading(parser)
 
 
@@ -34,10 +35,14 @@ def run(args: argparse.Namespace) -> Outcome:
     from weightloom.runtime.reading import planned, wish_of
     from weightloom.runtime.space import need_space
     from weightloom.runtime.summary import choice_json
+    from weightloom.runtime.surgery import asked_surgery, operated_plan
     from weightloom.runtime.verification import verify
 
+    surgery = asked_surgery(args.surgery)
     with planned(args.path, wish_of(args)) as found:
         found.plan.check()
+        if surgery is not None:
+            operated_plan(found, surgery).plan.inverse()  # raises NotInvertible, naming the operation
         if found.choice.layout == GGUF:
             raise UsageError(
                 "GGUF files are read and not written",

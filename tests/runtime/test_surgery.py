@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.cases.fixtures import contents, filled, write
-from tests.runtime.models import runnable, write_model
+from tests.runtime.models import config_of, runnable, write_model
 from tests.runtime.support import Cli
 from weightloom.engine.errors import NotInvertible, PlanError, StorageError, UsageError, WeightloomError
 from weightloom.plugins.binding import parameters
@@ -174,3 +174,20 @@ def test_generate_and_convert_take_it(cli: Cli, tmp_path: Path) -> None:
     ran = cli("convert", source, tmp_path / "out", "--surgery", file, "--json")
     assert (ran.code, ran.data["surgery"]) == (0, str(file))
     assert mx.array_equal(arrays(tmp_path / "out")[O_PROJ], arrays(source)[O_PROJ] * 0.3).item()
+
+
+def test_verify_says_that_there_are_no_bytes_to_come_back_to(cli: Cli, tmp_path: Path) -> None:
+    source, file = write_model(tmp_path / "m", "llama"), surgery(tmp_path)
+    assert cli("verify", source).code == 0
+    ran = cli("verify", source, "--surgery", file)
+    assert ran.code == 1
+    assert "surgery changed the values: scale '**.o_proj.weight'" in ran.err
+
+
+def test_a_tensor_under_a_second_name_is_named_by_its_first(tmp_path: Path) -> None:
+    source = write_model(tmp_path / "m", "llama", config_of("llama", tie_word_embeddings=True))
+    both = SCALE.replace("**.o_proj.weight", "**.embed_tokens.weight")
+    now = parameters(load(source, surgery=surgery(tmp_path, both)).model)["model.embed_tokens.weight"]
+    assert mx.array_equal(now, arrays(source)["model.embed_tokens.weight"] * 0.3).item()
+    with pytest.raises(PlanError):
+        load(source, surgery=surgery(tmp_path, SCALE.replace("**.o_proj.weight", "lm_head.weight")))
