@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from math import isfinite, sqrt
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
 from weightloom.engine.endings import is_ending
 from weightloom.engine.errors import ConfigError, RuleError
 from weightloom.plugins.config import read
+from weightloom.plugins.layers.checks import LARGEST
 from weightloom.runtime.config import read_config
+from weightloom.runtime.finite import is_finite
 
 NAME = "adapter_config.json"
 _LORA = "LORA"
@@ -125,21 +127,17 @@ def _refuse(content: Mapping[str, Any], config: AdapterConfig) -> None:
 def _check_numbers(config: AdapterConfig) -> None:
     ranks = {"r": config.r, **{f"rank_pattern.{key}": rank for key, rank in (config.rank_pattern or {}).items()}}
     for name, rank in ranks.items():
-        if not _is_number(rank, int) or rank < 1:
-            raise _bad(name, rank, "a rank, 1 at least")
+        if isinstance(rank, bool) or not isinstance(rank, int) or not 1 <= rank <= LARGEST:
+            raise _bad(name, rank, f"a rank, 1 at least and {LARGEST} at most")
     alphas = {
         "lora_alpha": config.lora_alpha,
         **{f"alpha_pattern.{k}": v for k, v in (config.alpha_pattern or {}).items()},
     }
     for name, alpha in alphas.items():
-        if not _is_number(alpha, int | float) or not isfinite(alpha):
+        if not is_finite(alpha):
             raise _bad(name, alpha, "a finite number")
     for key in (*(config.rank_pattern or {}), *(config.alpha_pattern or {})):
         _matches(key, "")
-
-
-def _is_number(value: object, kind: Any) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def _bad(name: str, value: object, expected: str) -> ConfigError:

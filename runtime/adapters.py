@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from weightloom.engine.errors import UsageError
 from weightloom.plugins.adapters import attach, unchangeable, unpacked_specs
 from weightloom.runtime.adapter_plan import AdapterPlan, plan_on, refuse_unless_taken, unfit
 from weightloom.runtime.adapter_source import open_adapter
+from weightloom.runtime.finite import is_finite
 from weightloom.runtime.rule_choice import model_rules
 
 if TYPE_CHECKING:
@@ -55,10 +55,6 @@ class Adapters:
         """The scale of each adapter now."""
         return {name: dial.scale for name, dial in self._dials.items()}
 
-    def scale(self, **scales: float) -> None:
-        """Set the scales of some adapters; raises UsageError for an unknown one, or what is no number."""
-        self.set({**self.scales, **scales})
-
     def use(self, *names: str) -> None:
         """Let these act in full, and no others; with no name it is the base. Raises UsageError for an unknown one."""
         self.set({**dict.fromkeys(self._dials, 0.0), **dict.fromkeys(names, 1.0)})
@@ -77,7 +73,7 @@ class Adapters:
 
 def checked_scale(name: str, scale: object) -> float:
     """Give a scale as a float; raises UsageError for what is no finite number."""
-    if isinstance(scale, bool) or not isinstance(scale, int | float) or not isfinite(scale):
+    if not is_finite(scale):
         raise UsageError(f"the scale of {name} is {scale!r}", expected="a finite number", field="adapter")
     return float(scale)
 

@@ -6,12 +6,12 @@ Format: ml-explore/mlx-lm 0.32, `tuner/utils.py`. What the factors are, the weig
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from weightloom.engine.errors import ConfigError
 from weightloom.runtime.config import read_config
+from weightloom.runtime.finite import is_finite
 
 _HINTS = {
     "dora": "fuse it with mlx-lm",
@@ -40,7 +40,7 @@ def _scale(content: Mapping[str, Any], path: Path) -> float:
     if not isinstance(found, Mapping):
         raise _bad("lora_parameters", found, "an object with a scale", path)
     scale = found.get("scale")
-    if isinstance(scale, bool) or not isinstance(scale, int | float) or not isfinite(scale):
+    if not is_finite(scale):
         raise _bad("lora_parameters.scale", scale, "the scale that it was trained with", path)
     return float(scale)
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.cases.test_adapter_load import adapter, pair
 from tests.guards import ROOT
+from tests.runtime.models import write_model
 from weightloom.rules import lint_rules
 
 PAGE = ROOT / "docs" / "adapters-and-heads.md"
@@ -17,6 +19,9 @@ _BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTAL
 
 def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
+    write_model(tmp_path / "base", "llama")
+    for seed, name in enumerate(("french", "polite")):
+        adapter(tmp_path / name, pair(seed=seed))
     names: dict[str, Any] = {}
     said = ""
     for language, file, text in _BLOCK.findall(PAGE.read_text(encoding="utf-8")):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from math import sqrt
+from dataclasses import fields
+from math import isfinite, sqrt
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from weightloom.engine.errors import CheckpointError, ConfigError
+from weightloom.engine.errors import CheckpointError, ConfigError, WeightloomError
 from weightloom.runtime.adapter_config import AdapterConfig, read_adapter_config
 
 BASE = {"peft_type": "LORA", "r": 4, "lora_alpha": 8}
@@ -49,6 +53,9 @@ def test_rank_and_scale(values: dict[str, Any], rank: int, scale: float, tmp_pat
         ({"r": 0}, "r"),
         ({"r": 2.5}, "r"),
         ({"r": True}, "r"),
+        ({"r": 10**400}, "r"),
+        ({"alpha_pattern": {"q": 10**400}}, "alpha_pattern.q"),
+        ({"rank_pattern": {"q": 2**40}}, "rank_pattern.q"),
         ({"lora_alpha": "8"}, "lora_alpha"),
         ({"lora_alpha": None}, "lora_alpha"),
         ({"use_rslora": "yes"}, "use_rslora"),
@@ -100,3 +107,27 @@ def test_what_is_no_object(text: str, tmp_path: Path) -> None:
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(CheckpointError):
         read_adapter_config(path)
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.just(10**400)
+    | st.floats()
+    | st.text(max_size=6)
+    | st.sampled_from(["(a+)+$", "q_proj"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=5,
+)
+FIELDS = st.sampled_from([*(field.name for field in fields(AdapterConfig)), "fan_in_fan_out", "lora_bias", "later"])
+
+
+@given(st.dictionaries(FIELDS, JSON, max_size=6))
+def test_only_errors_of_ours_escape(values: dict[str, Any]) -> None:
+    with TemporaryDirectory() as folder:
+        try:
+            read = config(Path(folder), **values)
+            assert read.rank("model.q_proj") > 0 and isfinite(read.scale("model.q_proj"))
+        except WeightloomError:
+            pass

@@ -71,7 +71,7 @@ def logits_as_floats(m: Any) -> Any:
 def test_what_is_off_leaves_the_scales_as_they_were(base: Path, two: tuple[Path, Path]) -> None:
     m = load(base, adapter=two[0])
     assert m.adapters is not None
-    for scales in ({"one": 2.0, "three": 1.0}, {"one": float("nan")}, {"one": True}, {"one": "1"}):
+    for scales in ({"one": 2.0, "three": 1.0}, {"one": float("nan")}, {"one": True}, {"one": "1"}, {"one": 10**400}):
         with pytest.raises(UsageError):
             m.adapters.set(scales)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"no adapter 'three'[^$]*one of one"):

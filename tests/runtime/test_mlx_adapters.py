@@ -50,7 +50,7 @@ def test_the_case_s_numbers(base: Path, tmp_path: Path) -> None:
     assert np.allclose(logits(load(base, adapter=made)), reference, atol=1e-3)
 
 
-@pytest.mark.parametrize("scale", [None, "2", True])
+@pytest.mark.parametrize("scale", [None, "2", True, 10**400])
 def test_a_scale_is_not_guessed(scale: object, base: Path, tmp_path: Path) -> None:
     """C53."""
     with pytest.raises(ConfigError, match=r"lora_parameters\.scale"):
