@@ -60,6 +60,8 @@ def conversion_plan(
     if adapters:
         plan = fused(plan, adapters, choice)
     if surgery is not None:
+        if block is not None:
+            plan, block = with_floats(plan, block), None  # what is done to the scales of codes would be passed over
         done = operated(plan, surgery, rules.base_model_prefix, config)
         plan, config, choice = done.plan, done.config, _by_config(choice, done.config)
     left_out = (*(kept.name for kept in plan.kept), *(name for group in plan.copies for name in group.sources))

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from weightloom.engine.spec import TensorSpec
-from weightloom.engine.surgery.glob import Glob
+from weightloom.engine.surgery.glob import MAX_LENGTH, MAX_STARS, Glob
 from weightloom.engine.surgery.packed import Companions, companions, owners
 
 
@@ -33,7 +33,7 @@ class Names:
 
     def hint(self, pattern: Glob) -> str | None:
         """Say which name is near, or that a star does not cross dots."""
-        if any(star == "*" for star in pattern.stars) and "**" not in pattern.text:
+        if len(pattern.stars) < MAX_STARS and len(pattern.text) < MAX_LENGTH // 2 and "**" not in pattern.text:
             longer = Glob("**." + pattern.text)
             if any(longer.matches(name) for name in self.specs):
                 return f"a pattern is for the whole name: {longer.text!r} would match"
