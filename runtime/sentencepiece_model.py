@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weightloom.engine.show import listed
+from weightloom.runtime.character_map import BadMap, check_character_map
 from weightloom.runtime.protobuf import BYTES, FIXED32, VARINT, BadMessage, as_float, as_signed, read_message
 from weightloom.runtime.vocabulary_file import bad_vocabulary, read_vocabulary_bytes
 
@@ -72,7 +73,7 @@ def read_sentencepiece(file: Path) -> SentencePieceModel:
     """
     try:
         return _checked(_parsed(file, read_vocabulary_bytes(file)))
-    except (BadMessage, UnicodeDecodeError) as error:
+    except (BadMessage, BadMap, UnicodeDecodeError) as error:
         raise bad_vocabulary(file, f"is no SentencePiece model: {error}", _EXPECTED) from error
 
 
@@ -153,6 +154,8 @@ def _checked(model: SentencePieceModel) -> SentencePieceModel:
     for seen, wrong in problems.items():
         if wrong:
             raise bad_vocabulary(model.file, seen, f"{_EXPECTED}: unigram or BPE, each piece once, one of them unknown")
+    if model.preparation.characters:
+        check_character_map(model.preparation.characters)
     return model
 
 

@@ -51,6 +51,16 @@ def llama_like(*further: bytes) -> list[bytes]:
     return [*special, *every_byte, *scored, *further]
 
 
+def character_map() -> bytes:
+    """Make a compiled map that turns "a" into "b": a trie of 512 units with one step and its leaf."""
+    units = [0] * 512
+    step, leaf = 0x100 ^ ord("a"), 0x1F0
+    units[0] = 0x100 << 10
+    units[step] = (step ^ leaf) << 10 | 1 << 8 | ord("a")
+    units[leaf] = 1 << 31
+    return struct.pack("<513I", 2048, *units) + b"b\0"
+
+
 LLAMA = {3: 2, 35: 1}
 AS_IS = {4: 0}
 

@@ -19,6 +19,7 @@ from tests.vocabularies import (
     UNUSED,
     USER_DEFINED,
     block,
+    character_map,
     llama_like,
     number,
     piece,
@@ -77,6 +78,35 @@ def test_pieces_of_the_user_are_whole(tmp_path: Path) -> None:
     assert spelled(made, "th<t>e  e") == ["t", "h", "<t>", "e", "▁▁", "e"]
 
 
+def mapped(characters: bytes) -> bytes:
+    scores = {"▁": -3, "a": -3, "b": -3}
+    pieces = [piece("<unk>", 0, UNKNOWN), *(piece(text, score) for text, score in scores.items())]
+    return sentencepiece_bytes(pieces) + block(3, block(2, characters))
+
+
+def test_characters_are_replaced_by_the_map(tmp_path: Path) -> None:
+    assert spelled(backend(tmp_path, mapped(character_map())), "aba") == ["▁", "b", "b", "b"]
+
+
+places = st.sampled_from([0, 2, 4, 5, 6, 7, 4 + 4 * 0x161, 5 + 4 * 0x161, 6 + 4 * 0x161, 4 + 4 * 0x1F0, 2052]) | (
+    st.integers(0, len(character_map()) - 1)
+)
+
+
+@given(changes=st.lists(st.tuples(places, st.integers(0, 255)), max_size=3), gone=st.integers(0, 3))
+def test_no_map_leads_out_of_itself(
+    tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, int]], gone: int
+) -> None:
+    data = bytearray(character_map())
+    for at, byte in changes:
+        data[at] = byte
+    try:
+        made = backend(tmp_path_factory.getbasetemp(), mapped(bytes(data[: len(data) - gone])))
+    except ConfigError:
+        return
+    assert isinstance(spelled(made, "aba é \x01\xff"), list)
+
+
 UNIGRAM = [piece("<unk>", 0, UNKNOWN), piece("a", -1.0)]
 
 
@@ -101,7 +131,7 @@ UNIGRAM = [piece("<unk>", 0, UNKNOWN), piece("a", -1.0)]
         (sentencepiece_bytes(UNIGRAM, {24: 1}), "after words"),
         (sentencepiece_bytes(UNIGRAM, None, {5: 0}), "kept as they are"),
         (sentencepiece_bytes(UNIGRAM, None, {2: 1}), "wire type"),
-        (sentencepiece_bytes(UNIGRAM) + block(3, block(2, b"no map")), "makes no tokenizer"),
+        (sentencepiece_bytes(UNIGRAM) + block(3, block(2, b"no map")), "a trie of"),
     ],
 )
 def test_what_is_no_model_is_a_named_error(tmp_path: Path, data: bytes, words: str) -> None:
