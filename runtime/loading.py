@@ -75,7 +75,7 @@ def load(
     pairs = wished(adapter, lazy, sharding is not None)
     cast = None if dtype is None else safetensors_dtype(str(dtype))
     manager = manager or PluginManager()
-    asked = asked_surgery(surgery)
+    asked = _asked(surgery, bool(pairs))
     opened = open_path(path)
     try:
         found = prepare(opened, rules=rules, architecture=architecture, manager=manager, text_only=text_only)
@@ -108,6 +108,20 @@ def _fill(module: nn.Module, plan: Plan, read: Callable[..., Mapping[str, mx.arr
     else:
         bind(module, {**initial, **read(strict=strict)})
     module.eval()
+
+
+def _asked(surgery: object, with_adapters: bool) -> SurgeryFile | None:
+    """Read the surgery file; refused beside adapters, for it would act on what they are added to alone."""
+    asked = asked_surgery(surgery)
+    if asked is not None and with_adapters:
+        raise UsageError(
+            "adapters and surgery were both given",
+            expected="one of them, for adapters stay beside the parameters",
+            hint="convert with --adapter and --surgery, which fuses first, and load what it writes",
+            file=asked.path,
+            field="surgery",
+        )
+    return asked
 
 
 def _operated(opened: Opened, found: Prepared, surgery: SurgeryFile | None) -> tuple[Opened, Prepared, tuple[str, ...]]:

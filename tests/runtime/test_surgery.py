@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.cases.fixtures import contents, filled, write
+from tests.cases.test_adapter_load import adapter, pair
 from tests.runtime.models import config_of, runnable, write_model
 from tests.runtime.support import Cli
 from weightloom.engine.errors import NotInvertible, PlanError, StorageError, UsageError, WeightloomError
@@ -191,3 +192,16 @@ def test_a_tensor_under_a_second_name_is_named_by_its_first(tmp_path: Path) -> N
     assert mx.array_equal(now, arrays(source)["model.embed_tokens.weight"] * 0.3).item()
     with pytest.raises(PlanError):
         load(source, surgery=surgery(tmp_path, SCALE.replace("**.o_proj.weight", "lm_head.weight")))
+
+
+def test_adapters_are_fused_before_and_refused_beside(tmp_path: Path) -> None:
+    source, beside = write_model(tmp_path / "m", "llama"), adapter(tmp_path / "adapter", pair())
+    file = surgery(tmp_path, SCALE.replace("o_proj", "q_proj"))
+    with pytest.raises(UsageError, match="adapters and surgery"):
+        load(source, adapter=beside, surgery=file)
+    convert(source, Order(tmp_path / "fused", adapters=(beside,)), Wish())
+    convert(source, Order(tmp_path / "both", adapters=(beside,), surgery=read_surgery(file)), Wish())
+    name = O_PROJ.replace("o_proj", "q_proj")
+    fused, both = arrays(tmp_path / "fused")[name], arrays(tmp_path / "both")[name]
+    assert not mx.array_equal(fused, arrays(source)[name]).item()
+    assert mx.array_equal(both, fused * 0.3).item()
