@@ -54,8 +54,12 @@ def read_vocabulary(file: Path, kind: Vocabulary, stated: SpecialTokens) -> tupl
 
 def _tokenizer_json(file: Path, _: Mapping[str, Any], __: SpecialTokens) -> Read:
     try:
-        return Read(tokenizers.Tokenizer.from_file(str(file)))
-    except Exception as error:  # the library raises bare Exception
+        backend = tokenizers.Tokenizer.from_file(str(file))
+        backend.encode(_PROBE)
+        return Read(backend)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # the library raises bare Exception, and panics that are not even that
         raise ConfigError(
             f"the tokenizer cannot be read: {error}",
             expected="a tokenizer.json that the tokenizers library reads",
@@ -98,6 +102,8 @@ _READERS: Mapping[Vocabulary, Callable[[Path, Mapping[str, Any], SpecialTokens],
     Vocabulary.TIKTOKEN: _tiktoken,
     Vocabulary.SENTENCEPIECE: _sentencepiece,
 }
+# Has a character that no vocabulary has as a token: what a file says of unknown ones and of ends is then used.
+_PROBE = "a \U0010fffd"
 # What says no more than that there is a tokenizer.
 _ANY_CLASS = {None, "PreTrainedTokenizer", "PreTrainedTokenizerFast", "TokenizersBackend"}
 

@@ -43,6 +43,10 @@ def byte_fallback() -> tokenizers.Tokenizer:
 BACKENDS = {"bytes": byte_tokenizer(), "fallback": byte_fallback()}
 
 
+WORD_PIECE = {"continuing_subword_prefix": "##", "max_input_chars_per_word": 100}
+ENDS = {"single": [{"SpecialToken": {"id": "<x>", "type_id": 0}}], "pair": [{"Sequence": {"id": "B", "type_id": 0}}]}
+
+
 def assert_streams(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> None:
     pieces = list(tokenizer.stream(iter(ids)))
     assert "".join(pieces) == text
@@ -141,6 +145,22 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path, name: str, content:
     add_tokenizer(tmp_path)
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ConfigError, match=name.replace(".", r"\.")):
+        load_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("part", "content"),
+    [
+        ("model", {"type": "WordPiece", "unk_token": "[UNK]", "vocab": {"a": 0}, **WORD_PIECE}),
+        ("model", {"type": "Unigram", "unk_id": 9, "vocab": [["a", 1]]}),
+        ("post_processor", {"type": "TemplateProcessing", **ENDS, "special_tokens": {}}),
+        ("normalizer", {"type": "Precompiled", "precompiled_charsmap": "AAAA"}),
+    ],
+)
+def test_files_that_fail_at_the_first_text_are_named(tmp_path: Path, part: str, content: dict[str, object]) -> None:
+    file = add_tokenizer(tmp_path) / "tokenizer.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), part: content}))
+    with pytest.raises(ConfigError, match=r"tokenizer\.json"):
         load_tokenizer(tmp_path)
 
 
