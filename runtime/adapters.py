@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weightloom.engine.errors import UsageError
+from weightloom.engine.lifting import WHOLE
 from weightloom.plugins.adapters import attach, unchangeable, unpacked_specs
+from weightloom.plugins.exchange import Exchange, exchanges, refuse_packed
 from weightloom.runtime.adapter_plan import AdapterPlan, plan_on, refuse_unless_taken, unfit
 from weightloom.runtime.adapter_source import open_adapter
 from weightloom.runtime.finite import is_finite
@@ -40,15 +42,23 @@ class ReadAdapter:
         """What was set aside, and which adapter it is about."""
         return tuple(f"{self.plan.source.path}: {note}" for note in self.plan.source.notes)
 
+    @property
+    def whole(self) -> Mapping[str, mx.array]:
+        """The arrays that replace parameters, by parameter."""
+        return {name: self.arrays[f"{WHOLE}.{name}"] for name in self.plan.replaced}
+
 
 class Adapters:
     """The adapters of a model by name, and the scale of each: 1 as it was trained, 0 as if it were not there.
 
-    A scale holds from the next call of the model on.
+    A scale holds from the next call of the model on. A tensor that an adapter has in place of the base's is there in
+    full wherever the scale is not 0.
     """
 
-    def __init__(self, dials: Mapping[str, Dial]) -> None:
+    def __init__(self, dials: Mapping[str, Dial], exchanges: Sequence[Exchange]) -> None:
         self._dials = dict(dials)
+        self._exchanges = tuple(exchanges)
+        self.set({})
 
     @property
     def scales(self) -> dict[str, float]:
@@ -60,15 +70,23 @@ class Adapters:
         self.set({**dict.fromkeys(self._dials, 0.0), **dict.fromkeys(names, 1.0)})
 
     def set(self, scales: Mapping[str, float]) -> None:
-        """Set the scale of some adapters by name; raises UsageError as `use` does, before any is set."""
+        """Set the scale of some adapters by name.
+
+        Raises UsageError, before any is set, for an unknown one, for what is no number, and where two would replace one
+        parameter.
+        """
         unknown = sorted(set(scales) - set(self._dials))
         if unknown:
             raise UsageError(
                 f"there is no adapter {unknown[0]!r}", expected=f"one of {', '.join(self._dials)}", field="adapter"
             )
         checked = {name: checked_scale(name, scale) for name, scale in scales.items()}
+        for each in self._exchanges:
+            each.chosen({**self.scales, **checked})
         for name, scale in checked.items():
             self._dials[name].scale = scale
+        for each in self._exchanges:
+            each.put(self.scales)
 
 
 def checked_scale(name: str, scale: object) -> float:
@@ -117,8 +135,8 @@ def read_adapters(
 ) -> tuple[ReadAdapter, ...]:
     """Open, check and read adapters for a module that may have no arrays yet; it is not touched.
 
-    Raises UsageError where the architecture takes none, or an adapter replaces parameters; PlanError listing all that
-    does not fit, and as `open_adapter` and reading do.
+    Raises UsageError where the architecture takes none, or an adapter replaces what is packed; PlanError listing all
+    that does not fit, and as `open_adapter` and reading do.
     """
     if pairs:
         refuse_unless_taken(architecture)
@@ -134,12 +152,15 @@ def _read(
         refused = unchangeable(module, [each.parameter for each in plan.changes])
         if refused:
             raise unfit(source, [f"no factors can be put beside {name}" for name in refused], refused[0])
-        _refuse_replacing(plan)
+        refuse_packed(module, plan.replaced, path)
         return ReadAdapter(plan, plan.plan.load(), scale)
 
 
 def put_adapters(module: nn.Module, adapters: Sequence[ReadAdapter]) -> Adapters | None:
-    """Put adapters beside a module's parameters; give what switches them, None where there are none."""
+    """Put adapters beside a module's parameters; give what switches them, None where there are none.
+
+    Raises UsageError where two replace one parameter at once.
+    """
     from weightloom.plugins.layers.lora import Dial
 
     if not adapters:
@@ -149,8 +170,9 @@ def put_adapters(module: nn.Module, adapters: Sequence[ReadAdapter]) -> Adapters
     for each, dial in zip(adapters, dials.values(), strict=True):
         for parameter, term in _terms(each, dial):
             terms[parameter] = (*terms.get(parameter, ()), term)
+    wholes = {name: each.whole for name, each in zip(dials, adapters, strict=True)}
     attach(module, terms)
-    return Adapters(dials)
+    return Adapters(dials, exchanges(module, wholes))
 
 
 def _terms(adapter: ReadAdapter, dial: Dial) -> Iterator[tuple[str, LowRank]]:
@@ -159,18 +181,6 @@ def _terms(adapter: ReadAdapter, dial: Dial) -> Iterator[tuple[str, LowRank]]:
     for each in adapter.plan.changes:
         a, b = adapter.arrays[each.a], adapter.arrays[each.b]
         yield each.parameter, LowRank(a, b, adapter.plan.scales[each.parameter], dial)
-
-
-def _refuse_replacing(plan: AdapterPlan) -> None:
-    """Raise UsageError for an adapter with tensors in place of the base's, which have no scale."""
-    if plan.replaced:
-        raise UsageError(
-            f"the adapter replaces {', '.join(plan.replaced)}",
-            expected="factors alone: whole tensors cannot be switched",
-            hint="fuse it: `weightloom convert --adapter`",
-            file=plan.source.path,
-            field="adapter",
-        )
 
 
 def _names(adapters: Sequence[ReadAdapter]) -> tuple[str, ...]:

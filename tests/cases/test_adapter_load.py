@@ -14,7 +14,7 @@ import pytest
 from tests.cases.fixtures import Array, Arrays, const, filled, write
 from tests.runtime.models import config_of, write_model
 from weightloom.engine import PlanError
-from weightloom.engine.errors import ConfigError, UsageError, WeightloomError
+from weightloom.engine.errors import ConfigError, UsageError
 from weightloom.runtime.loading import load
 from weightloom.runtime.model import LoadedModel
 
@@ -155,10 +155,38 @@ def test_a_head_that_is_tied_takes_no_adapter_of_its_own(tmp_path: Path) -> None
         load(tied, adapter=made)
 
 
-@pytest.mark.parametrize(("rows", "error"), [(261, PlanError), (260, UsageError)])
-def test_a_whole_tensor_is_never_dropped(rows: int, error: type[WeightloomError], base: Path, tmp_path: Path) -> None:
-    """C63: the load stops."""
-    whole = {"base_model.model.model.embed_tokens.weight": const(1, rows, 32)}
+def test_a_whole_tensor_of_another_size_stops_the_load(base: Path, tmp_path: Path) -> None:
+    """C63: never dropped."""
+    whole = {"base_model.model.model.embed_tokens.weight": const(1, 261, 32)}
     made = adapter(tmp_path / "lora", pair() | whole, modules_to_save=["embed_tokens"])
-    with pytest.raises(error, match=r"model\.embed_tokens\.weight"):
+    with pytest.raises(PlanError, match=r"model\.embed_tokens\.weight"):
         load(base, adapter=made)
+
+
+def test_a_whole_tensor_is_in_the_place_of_the_base_s_while_its_adapter_acts(base: Path, tmp_path: Path) -> None:
+    """C63: of the base's own size."""
+    rows = filled({"embed": (260, 32)}, seed=8)["embed"]
+    whole = {"base_model.model.model.embed_tokens.weight": rows}
+    made = adapter(tmp_path / "lora", pair() | whole, modules_to_save=["embed_tokens"])
+    m, plain = load(base, adapter=made), load(base)
+    before = np.array(mx.load(str(base / "model.safetensors"))["model.embed_tokens.weight"])
+    deltas = {"model.layers.0.self_attn.q_proj.weight": delta(pair(), 2), "model.embed_tokens.weight": rows - before}
+    assert np.allclose(logits(m), changed(base, deltas, tmp_path / "changed"), atol=1e-3)
+    assert m.adapters is not None
+    m.adapters.use()
+    assert np.array_equal(logits(m), logits(plain))
+
+
+def test_two_adapters_do_not_replace_one_tensor_at_once(base: Path, tmp_path: Path) -> None:
+    parts = [{"base_model.model.lm_head.weight": const(n, 260, 32)} for n in range(2)]
+    made = [adapter(tmp_path / f"lora{n}", part) for n, part in enumerate(parts)]
+    with pytest.raises(UsageError, match=r"lora0 and lora1 replace lm_head\.weight"):
+        load(base, adapter=[(path, 1.0) for path in made])
+    m = load(base, adapter=[(made[0], 1.0), (made[1], 0.0)])
+    assert m.adapters is not None
+    assert not logits(m).any()
+    with pytest.raises(UsageError, match="one of them at a time"):
+        m.adapters.use("lora0", "lora1")
+    assert not logits(m).any() and m.adapters.scales == {"lora0": 1.0, "lora1": 0.0}
+    m.adapters.use("lora1")
+    assert logits(m).any()

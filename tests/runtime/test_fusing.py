@@ -159,6 +159,12 @@ def test_a_packed_base_is_refused_by_name(base: Path, tmp_path: Path) -> None:
     assert not np.allclose(logits(m), with_adapter, atol=1e-2)
 
 
+def test_a_packed_matrix_is_not_replaced(base: Path, tmp_path: Path) -> None:
+    made = adapter(tmp_path / "one", {f"base_model.model.{NAME}": const(1, 32, 32)})
+    with pytest.raises(UsageError, match=f"{NAME}, which are packed"):
+        load(packed(base, tmp_path / "packed"), adapter=made)
+
+
 def test_the_command(cli: Cli, base: Path, tmp_path: Path) -> None:
     made = adapter(tmp_path / "one", pair())
     done = cli("convert", base, tmp_path / "fused", "--adapter", made, "--json")
