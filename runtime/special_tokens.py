@@ -28,9 +28,13 @@ _LISTED = ("additional_special_tokens", "extra_special_tokens")
 
 @dataclass(frozen=True, slots=True)
 class SpecialTokens:
-    """Tokens by name (roles and named ones), further ones, and those stated with an id (True: special)."""
+    """Tokens by name (roles and named ones), further ones, and those stated with an id (True: special).
+
+    `absent` are the roles that the files state as null: the model has no such token, whatever its vocabulary has.
+    """
 
     named: Mapping[str, str] = field(default_factory=dict)
+    absent: frozenset[str] = frozenset()
     further: tuple[str, ...] = ()
     by_id: Mapping[int, tuple[str, bool]] = field(default_factory=dict)
 
@@ -42,16 +46,17 @@ class SpecialTokens:
 
 def read_special_tokens(directory: Path) -> SpecialTokens:
     """Read what a directory's files state; raises ConfigError, with the field, for a token that is no text."""
-    named: dict[str, str] = {}
+    named: dict[str, str | None] = {}
     further: dict[str, None] = {}
     by_id: dict[int, tuple[str, bool]] = {}
     for name in (_MAP, SETTINGS):
         file = directory / name
         content = read_json_object(file)
-        named |= {key: text for key, text in _named(file, content) if text is not None}
+        named |= dict(_named(file, content))
         further |= dict.fromkeys(_listed(file, content))
         by_id |= _by_id(file, content)
-    return SpecialTokens(named, tuple(further), by_id)
+    there = {name: text for name, text in named.items() if text is not None}
+    return SpecialTokens(there, frozenset(named) - frozenset(there), tuple(further), by_id)
 
 
 def add_special(backend: tokenizers.Tokenizer, texts: Iterator[str]) -> None:
@@ -73,7 +78,7 @@ def _special(token: AddedToken) -> AddedToken:
 
 
 def _named(file: Path, content: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
-    for role in _ROLES:
+    for role in (role for role in _ROLES if role in content):
         yield role, _text(file, role, content.get(role))
     for key in _NAMED:
         value = content.get(key)

@@ -45,7 +45,8 @@ def read_vocabulary(file: Path, kind: Vocabulary, stated: SpecialTokens) -> tupl
     found = _READERS[kind](file, settings, stated)
     if kind is not Vocabulary.TOKENIZER_JSON:
         _add(file, found.backend, stated)
-    named = {**found.roles, **stated.named}
+    own = {name: text for name, text in found.roles.items() if name not in stated.absent}
+    named = {**own, **stated.named}
     add_special(found.backend, iter([*named.values(), *stated.further]))
     if kind is not Vocabulary.TOKENIZER_JSON:
         _frame(file.parent / SETTINGS, settings, found, named)

@@ -129,6 +129,7 @@ def write_llama(folder: Path, name: str = "tokenizer.model", **settings: Any) ->
     [
         ({}, [1], []),
         ({"tokenizer_class": "LlamaTokenizerFast"}, [1], []),
+        ({"bos_token": None}, [], []),
         ({"add_bos_token": False, "add_eos_token": True}, [], [2]),
         ({"add_eos_token": True, "eos_token": "<s>"}, [1], [1]),
     ],
