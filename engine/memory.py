@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from weightloom.engine import tie_check
 from weightloom.engine.gather import scratch_needed
+from weightloom.engine.program import beside_bytes
 
 if TYPE_CHECKING:
     from weightloom.engine.plan import Plan
@@ -42,7 +43,8 @@ def memory(plan: Plan, threads: int = 1) -> Memory:
         if program.is_structural:
             scratch = max(scratch, *(scratch_needed(view) for view in program.views()[: len(group.targets)]), 0)
         else:
-            values = max(values, 2 * sum(spec.nbytes for spec in (*program.in_specs, *program.out_specs)))
+            beside = sum(beside_bytes(step) for step in program.moves)
+            values = max(values, 2 * sum(spec.nbytes for spec in (*program.in_specs, *program.out_specs)) + beside)
     return Memory(plan.nbytes + values, max(threads, 1) * scratch + tie_check.scratch(plan))
 
 

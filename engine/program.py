@@ -27,7 +27,8 @@ class ValueStep(Protocol):
 
     It takes the `arity` slots from `at` on; what it gives stands in their place. One that takes one slot, and makes
     each element from the one in its place alone, may say so by a class attribute `elementwise = True`: of such
-    steps a rank of several computes its own part alone.
+    steps a rank of several computes its own part alone. One that reads tensors of other files says by `beside_bytes`
+    what it holds of them.
     """
 
     @property
@@ -59,6 +60,11 @@ Step = Move | ValueStep
 def is_elementwise(step: ValueStep) -> bool:
     """Say whether a step makes each element from the one in its place alone."""
     return bool(getattr(step, "elementwise", False)) and step.arity == 1
+
+
+def beside_bytes(step: Step) -> int:
+    """Give the bytes that a step holds beside what it takes and gives; most hold none, and do not say."""
+    return int(getattr(step, "beside_bytes", 0))
 
 
 @dataclass(frozen=True)

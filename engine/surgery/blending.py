@@ -36,6 +36,11 @@ class Lerped:
     what: str
     arity: int = 1
 
+    @property
+    def beside_bytes(self) -> int:
+        """Bytes of the donors' tensors while they are computed with."""
+        return self.second.beside_bytes + (0 if self.first is None else self.first.beside_bytes)
+
     def infer(self, specs: Specs) -> Specs:
         """Give the same spec."""
         return specs

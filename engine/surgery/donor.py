@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING
 
 from weightloom.engine.plan import Plan
@@ -39,6 +40,11 @@ class DonorTensor:
     def spec(self) -> TensorSpec:
         """Its dtype and shape."""
         return self.donor.specs[self.name]
+
+    @property
+    def beside_bytes(self) -> int:
+        """Bytes while it is computed with: as read, in float32, and the product with a number."""
+        return self.spec.nbytes + 2 * 4 * prod(self.spec.shape)
 
     def read(self) -> mx.array:
         """Read it alone; raises CheckpointError where the file changed, StorageError where reading fails."""

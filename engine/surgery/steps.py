@@ -60,6 +60,11 @@ class Added:
     what: str
     arity: int = 1
 
+    @property
+    def beside_bytes(self) -> int:
+        """Bytes of the donor's tensor while it is computed with."""
+        return self.donor.beside_bytes
+
     def infer(self, specs: Specs) -> Specs:
         """Give the same spec."""
         return specs
@@ -84,6 +89,11 @@ class Replaced:
     donor: DonorTensor
     what: str
     arity: int = 1
+
+    @property
+    def beside_bytes(self) -> int:
+        """Bytes of the donor's tensor while it is computed with."""
+        return self.donor.beside_bytes
 
     def infer(self, specs: Specs) -> Specs:
         """Give the same spec."""

@@ -195,3 +195,11 @@ def test_parallel_tensors_are_interpolated_on_the_line(factor: float) -> None:
 def test_lazy_reading_gives_the_same() -> None:
     plan = operate(plan_of({WEIGHT: floats(4, 3)}), [Scale(Glob(WEIGHT), factor=0.1)]).plan
     assert mx.array_equal(plan.lazy()[WEIGHT], plan.load()[WEIGHT]).item()
+
+
+def test_what_donors_take_is_foreseen() -> None:
+    plan, other = plan_of({WEIGHT: floats(4, 3)}), donor_of({WEIGHT: floats(4, 3)})
+    least = operate(plan, [Scale(Glob(WEIGHT), factor=2.0)]).plan.peak_bytes + plan.nbytes
+    for operation in (Add(Glob(WEIGHT), other), Replace(Glob(WEIGHT), other, Glob(WEIGHT))):
+        assert operate(plan, [operation]).plan.peak_bytes >= least
+    assert operate(plan, [Interpolate(Glob(WEIGHT), other, other, 0.5)]).plan.peak_bytes >= least + plan.nbytes
