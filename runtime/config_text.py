@@ -41,9 +41,12 @@ def repaired(text: str) -> ConfigText:
 
 
 def _named(tokens: list[re.Match[str]], body: str) -> Iterator[str]:
+    line, seen = 1, 0
     for token in tokens:
-        line = body.count("\n", 0, token.start()) + 1
+        if token.lastgroup not in ("comma", "number"):
+            continue
+        line, seen = line + body.count("\n", seen, token.start()), token.start()
         if token.lastgroup == "comma":
             yield f"a comma after the last item is left out (line {line})"
-        elif token.lastgroup == "number":
+        else:
             yield f"{token.group()} is no JSON; it is saved as {_STRICT[token.group()]} (line {line})"

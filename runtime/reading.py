@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from weightloom.engine.checkpoint import Checkpoint
@@ -20,6 +20,17 @@ if TYPE_CHECKING:
     from weightloom.engine.plan import Plan
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Whose parameters a plan leads to, in words; `obstacle` is why a load would stop before any plan."""
+
+    text: str
+    obstacle: ConfigError | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
 @dataclass(frozen=True)
 class Planned:
     """A checkpoint, what decided on its rules, the plan, and whose parameters it leads to."""
@@ -28,7 +39,7 @@ class Planned:
     config: Config | None
     choice: Choice
     plan: Plan
-    target: str
+    target: Target
 
 
 def wish_of(args: argparse.Namespace) -> Wish:
@@ -50,7 +61,7 @@ def planned(path: str, wish: Wish) -> Iterator[Planned]:
         yield Planned(opened.checkpoint, opened.config, choice, plan, target)
 
 
-def plan_opened(opened: Opened, choice: Choice) -> tuple[Plan, str]:
+def plan_opened(opened: Opened, choice: Choice) -> tuple[Plan, Target]:
     """Give the plan of an opened checkpoint and what its target is; raises PluginError for a clash of plugins."""
     from weightloom.engine.build import build_plan
 
@@ -58,29 +69,30 @@ def plan_opened(opened: Opened, choice: Choice) -> tuple[Plan, str]:
     if isinstance(known, tuple):
         return known
     config = opened.config.values if opened.config else None
-    return build_plan(opened.checkpoint, choice.rules(), config=config), f"open: {known}"
+    return build_plan(opened.checkpoint, choice.rules(), config=config), replace(known, text=f"open: {known}")
 
 
-def _with_architecture(opened: Opened, choice: Choice) -> tuple[Plan, str] | str:
+def _with_architecture(opened: Opened, choice: Choice) -> tuple[Plan, Target] | Target:
     """Plan against an architecture's parameters; or say why there are none to plan against."""
     wish = choice.wish
     if wish.open_target or wish.model_type is not None:
-        return "whatever the rules give, as asked"
+        return Target("whatever the rules give, as asked")
     model_type = opened.config.model_type if opened.config else None
     if model_type is None:
-        return "no model_type says whose parameters"
+        return Target("no model_type says whose parameters")
     from weightloom.plugins.manager import PluginManager
 
     if (manager := PluginManager()).find(model_type) is None:
-        return f"no architecture for {model_type!r} is installed"
+        return Target(f"no architecture for {model_type!r} is installed")
     try:
         need_mlx()
         from weightloom.runtime.prepare import prepare
 
         found = prepare(opened, rules=wish.rules, layout=choice.layout, manager=manager)
     except (ConfigError, MissingExtra) as error:
-        return f"not those of the architecture for {model_type!r}, which cannot be built: {error.seen}"
+        text = f"not those of the architecture for {model_type!r}, which cannot be built: {error.seen}"
+        return Target(text, error if isinstance(error, ConfigError) else None)
     class_name, classes = opened.config.class_name if opened.config else None, found.architecture.class_names
     if class_name is not None and classes and class_name not in classes:
-        return f"not those of {found.architecture.name}, which builds {', '.join(classes)} and no {class_name}"
-    return found.plan, f"the parameters of {found.architecture.name} ({found.architecture.source})"
+        return Target(f"not those of {found.architecture.name}, which builds {', '.join(classes)} and no {class_name}")
+    return found.plan, Target(f"the parameters of {found.architecture.name} ({found.architecture.source})")

@@ -31,12 +31,13 @@ def run(args: argparse.Namespace) -> Outcome:
 
     with planned(args.path, wish_of(args)) as found:
         plan = found.plan
-        error = problem(plan, strict=True)
+        error = found.target.obstacle or problem(plan, strict=True)
         data = {**plan.to_json(), "command": "plan", "path": args.path, "choice": choice_json(found.choice)}
         data["error"] = error.to_json() if error else None
-        data["target"] = found.target
+        data["target"] = str(found.target)
         head = [*choice_lines(found.choice), f"target      {found.target}", ""]
-        lines = [*head, *_table(plan, args.limit), *plan.report.lines(), "", *_verdict(plan, found.choice.layout)]
+        verdict = _verdict(plan, found.choice.layout, loads=error is None)
+        lines = [*head, *_table(plan, args.limit), *plan.report.lines(), "", *verdict]
         complaint = f"error: {error}" if error else ""
         return Outcome(AT_FAULT if error else FINE, data, "\n".join(lines), complaint=complaint)
 
@@ -56,11 +57,11 @@ def _cells(row: Row) -> tuple[str, str, str, str, str]:
     return ", ".join(row.sources), targets, f"x{row.count}", ", ".join(row.ops) or "-", spec
 
 
-def _verdict(plan: Plan, layout: str) -> Iterator[str]:
+def _verdict(plan: Plan, layout: str, loads: bool) -> Iterator[str]:
     from weightloom.runtime.opening import GGUF
 
     back = "no, GGUF is read and not written" if layout == GGUF else "yes" if plan.invertible else "no"
-    yield f"would load: {'yes' if plan.ok() else 'no'}"
+    yield f"would load: {'yes' if loads else 'no'}"
     yield f"can be written back byte for byte: {back}"
     made = plural(len(plan.params), "parameter")
     yield f"{plural(len(plan.sources), 'tensor')} -> {made}, {size(plan.nbytes)}; loading takes {size(plan.peak_bytes)}"

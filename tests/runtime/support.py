@@ -16,7 +16,9 @@ from weightloom.runtime.cli import main
 T0_CONFIG: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"],
     "model_type": "llama",
+    "vocab_size": 16,
     "hidden_size": 8,
+    "intermediate_size": 12,
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "num_key_value_heads": 2,

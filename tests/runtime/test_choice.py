@@ -113,7 +113,7 @@ def test_a_layout_that_only_the_users_file_has(cli: Cli, tmp_path: Path) -> None
     rules = tmp_path / "mine.yaml"
     rules.write_text(NEW_RULES.replace("  hf:", "  vendor:"))
     path = written(tmp_path)
-    ran = cli("plan", path, "--rules", rules, "--layout", "vendor", "--json")
+    ran = cli("plan", path, "--rules", rules, "--layout", "vendor", "--open-target", "--json")
     assert ran.code == 0 and "net.norm.weight" in ran.data["params"]
     assert cli("plan", path, "--rules", rules, "--layout", "nosuch").code == 2
     assert cli("plan", path, "--rules", rules).code == 2

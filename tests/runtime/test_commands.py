@@ -222,3 +222,10 @@ def test_rules_schema_is_the_one_that_ships(cli: Cli) -> None:
     import json
 
     assert json.loads(cli("rules", "schema").out) == cli("rules", "schema", "--json").data["json_schema"]
+
+
+def test_a_config_that_no_module_is_built_from_would_not_load(cli: Cli, tmp_path: Path) -> None:
+    path = checkpoint(tmp_path / "t0", config={**T0_CONFIG, "hidden_size": None})
+    ran = cli("plan", path)
+    assert ran.code == 1 and "would load: no" in ran.out and "hidden_size is None" in ran.err
+    assert cli("plan", path, "--open-target").code == 0

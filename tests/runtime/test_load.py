@@ -180,7 +180,8 @@ def test_a_failed_load_lets_go_of_its_files(tmp_path: Path) -> None:
     for _ in range(3):
         with pytest.raises(PlanError):
             load(tmp_path)
-    assert len(list(fds.iterdir())) == before
+    # Files of earlier loads may have been closed meanwhile.
+    assert len(list(fds.iterdir())) <= before
 
 
 def test_shards_with_an_index_load_too(tmp_path: Path) -> None:
