@@ -33,12 +33,14 @@ PATTERNS = {
     "alpha_pattern": {"q_proj": 7, "layers.2.self_attn.o_proj": 1.5},
 }
 MLP = ["gate_proj", "up_proj", "down_proj"]
-CASES: list[tuple[str, list[str], dict[str, Any]]] = [
+CASES: list[Any] = [
     ("llama", ["q_proj", "v_proj"], {}),
-    ("llama", ["q_proj", "v_proj", "o_proj", *MLP], {"use_rslora": True, **PATTERNS}),
+    pytest.param(
+        "llama", ["q_proj", "v_proj", "o_proj", *MLP], {"use_rslora": True, **PATTERNS}, marks=pytest.mark.sample
+    ),
     ("llama", ["q_proj", "embed_tokens", "lm_head"], {}),
     ("tied", ["embed_tokens", "k_proj"], {}),
-    ("mixtral", ["q_proj", "w1", "w2", "w3"], {}),
+    pytest.param("mixtral", ["q_proj", "w1", "w2", "w3"], {}, marks=pytest.mark.sample),
     ("mixtral", ["o_proj", "w1", "w2", "w3"], {"rank_pattern": {"o_proj": 1}}),
     ("qwen3_moe", ["q_proj", *MLP], {"lora_alpha": 9}),
 ]
