@@ -106,8 +106,18 @@ def take_part(found: Prepared, how: Sharding | Way) -> Part:
         how, notes = sharding_of(found.architecture, found.module, group.rank(), group.size())
     else:
         notes = []
+        _need_cuts(found, how)
     cut_module(found.module, how, group)
     return Part(group, found.plan, how, (*notes, *reading_notes(found.plan, how)))
+
+
+def _need_cuts(found: Prepared, sharding: Sharding) -> None:
+    if all(sharding.kind_of(name) == "replicate" for name in parameters(found.module)):
+        raise UsageError(
+            f"the sharding cuts no parameter of {found.architecture.name}: no pattern matches one",
+            expected=f"patterns on names such as {next(iter(parameters(found.module)))}",
+            field="sharding",
+        )
 
 
 def _stage(found: Prepared, group: mx.distributed.Group) -> Part:

@@ -151,6 +151,13 @@ def test_a_part_of_a_model_is_not_loaded_alone_nor_saved(tmp_path: Path) -> None
     assert not (tmp_path / "saved").exists()
 
 
+def test_a_sharding_that_cuts_nothing_is_refused(tmp_path: Path) -> None:
+    path = write_model(tmp_path / "model", "llama")
+    for each in run_ranks(path, [SCRIPT, str(path), '{"nosuch": "column"}', "0", ""]):
+        assert each.code != 0
+        assert "cuts no parameter of llama" in each.err
+
+
 def test_what_cannot_be_cut_says_so(tmp_path: Path) -> None:
     path = write_model(tmp_path / "model", "bert")
     for how, words in (("tensor", "does not say how its parameters are cut"), ("pipeline", "cannot be run by stages")):
