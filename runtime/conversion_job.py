@@ -17,6 +17,7 @@ from weightloom.runtime.config import NAME as CONFIG_NAME
 from weightloom.runtime.conversion_notes import notes_on, notes_on_way_back
 from weightloom.runtime.conversion_plan import conversion_plan
 from weightloom.runtime.dtype_field import with_dtype_field
+from weightloom.runtime.fusing import notes_on_adapters
 from weightloom.runtime.kept import Kept
 from weightloom.runtime.layout_record import metadata_in
 from weightloom.runtime.layout_seen import choose_opened
@@ -68,7 +69,7 @@ def _changed(opened: Opened, order: Order, wish: Wish, place: str) -> Job:
     job = _anew(opened, choice, replace(order, layout=layout))
     who = " and ".join((*(["adapters"] if order.adapters else []), *(["surgery"] if order.surgery else [])))
     said = f"{who} changed the values: this is a new checkpoint, from which the source's bytes cannot be written"
-    return replace(job, notes=(*job.notes, said))
+    return replace(job, notes=(*job.notes, said, *notes_on_adapters(order.adapters)))
 
 
 def _copy(opened: Opened, order: Order) -> Job:

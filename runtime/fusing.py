@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,6 +38,14 @@ def fused(plan: Plan, adapters: Sequence[Path], choice: Choice) -> Plan:
         _refuse_replaced(found, whole, path)
         whole |= {name: arrays[f"{WHOLE}.{name}"] for name in found.replaced}
     return operate(plan, [Fuse(factors, whole)]).plan
+
+
+def notes_on_adapters(adapters: Sequence[Path]) -> Iterator[str]:
+    """Say what was set aside of adapters that are fused; raises as `open_adapter` does."""
+    for path in adapters:
+        source = open_adapter(path)
+        with closing(source.checkpoint):
+            yield from (f"{path}: {note}" for note in source.notes)
 
 
 def _read(path: Path, plan: Plan, choice: Choice) -> tuple[AdapterPlan, dict[str, mx.array]]:

@@ -59,8 +59,9 @@ def test_sums_are_made_in_float32_and_rounded_once(base: Path, tmp_path: Path) -
 
 
 def test_the_fused_model_is_the_one_with_the_adapter_beside_it(base: Path, tmp_path: Path) -> None:
-    made = adapter(tmp_path / "one", pair())
+    made = adapter(tmp_path / "one", pair(), alpha_pattern={"^q_proj": 100})
     done = fuse(base, tmp_path / "fused", made, layout="hf")
+    assert any("alpha_pattern has '^q_proj'" in note for note in done.notes)
     assert any("adapters changed the values" in note for note in done.notes)
     assert np.allclose(logits(load(tmp_path / "fused")), logits(load(base, adapter=made)), atol=1e-3)
 
