@@ -1,0 +1,118 @@
+"""Configs with anything wrong with them: whatever is in the file, only a WeightloomError escapes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.runtime.models import config_of
+from weightloom.engine.errors import WeightloomError
+from weightloom.plugins import PluginManager
+from weightloom.plugins.evidence import evidence_of
+from weightloom.plugins.repair import repaired_numbers
+from weightloom.runtime.choice import Wish, choose
+from weightloom.runtime.config import Config, parse
+from weightloom.runtime.text_half import text_half
+
+MANAGER = PluginManager()
+PLACE = Path("config.json")
+NAMES = ("language_model.model.norm.weight", "vision_tower.x.weight", "lm_head.weight", "model.layers.0.w")
+# Cheap enough for more than others get of the `thorough` profile.
+_ASKED = settings.get_current_profile_name()
+MANY = settings(max_examples=20_000 if _ASKED == "thorough" else 100)
+
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}
+BASES: tuple[dict[str, Any], ...] = (
+    *(config_of(name) for name in ("bert", "llama", "mistral", "mixtral", "qwen3_moe")),
+    config_of("llama", rope_scaling=YARN, architectures=["LlamaForCausalLM"], layer_types=["full_attention"] * 3),
+    config_of("llama", rope_parameters={"full_attention": {"rope_theta": 1e4, "rope_type": "default"}}),
+    {"model_type": "llava", "text_config": config_of("mistral"), "vision_config": {"hidden_size": 4}},
+    {"model_type": "mistral3", "text_config": config_of("llama"), "language_model_only": True},
+)
+junk = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=6)
+    | st.sampled_from(
+        ["", " 8", "1e3", "yarn", "llama", "LLaMA", "qwen3-moe", "sliding_attention", 10**400, -0.0, 2**63]
+    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def paths(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Give the way to each value inside an object."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [way for key, each in inner for way in ((*at, key), *paths(each, (*at, key)))]
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> dict[str, Any]:
+    """A good config with some values replaced, taken out, or put under another name."""
+    config: dict[str, Any] = json.loads(json.dumps(draw(st.sampled_from(BASES))))
+    for _ in range(draw(st.integers(1, 4))):
+        known = paths(config)
+        if not known:
+            break
+        *way, last = draw(st.sampled_from(known))
+        place: Any = config
+        for key in way:
+            place = place[key]
+        kind = draw(st.sampled_from(["replace", "replace", "remove", "rename"]))
+        if kind == "replace":
+            place[last] = draw(junk)
+        elif kind == "rename" and isinstance(place, dict):
+            place[draw(st.sampled_from(sorted(map(str, config))) | st.text(max_size=5))] = place.pop(last)
+        else:
+            del place[last]
+    return config
+
+
+def take(raw: bytes) -> None:
+    """Take a config as far as it goes without a tensor: read, choose, judge, repair, read by its family."""
+    config = Config(PLACE, raw, parse(raw, PLACE))
+    with contextlib.suppress(WeightloomError):
+        choose(config, Wish(), "here")
+    with contextlib.suppress(WeightloomError):
+        half = text_half(config.values, NAMES)
+        read(half.model_type, half.config)
+    evidence = evidence_of(config.values, NAMES[2:])
+    assert config.quantization is None or isinstance(config.quantization, str)
+    if config.model_type is not None:
+        MANAGER.architecture(config.model_type, None, evidence)
+        read(config.model_type, config.values)
+
+
+def read(model_type: str, content: Any) -> None:
+    found = MANAGER.architecture(model_type)
+    found.read_config(content if found.fields is None else repaired_numbers(found.fields, content).content)
+
+
+@MANY
+@given(mutated())
+def test_only_named_errors_escape_a_mutated_config(config: dict[str, Any]) -> None:
+    with contextlib.suppress(WeightloomError):
+        take(json.dumps(config).encode())
+
+
+@MANY
+@given(st.sampled_from(BASES), st.data())
+def test_only_named_errors_escape_a_mutated_text(base: dict[str, Any], data: st.DataObject) -> None:
+    raw = json.dumps(base, indent=1).encode()
+    for _ in range(data.draw(st.integers(1, 3))):
+        start = data.draw(st.integers(0, len(raw)))
+        length = data.draw(st.integers(0, 12))
+        put = data.draw(
+            st.binary(max_size=4) | st.sampled_from([b"NaN", b"-Infinity", b",", b'"', b"\xef\xbb\xbf", b"{"])
+        )
+        raw = raw[:start] + put + raw[start + length :]
+    with contextlib.suppress(WeightloomError):
+        take(raw)
