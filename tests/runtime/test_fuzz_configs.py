@@ -70,7 +70,7 @@ def mutated(draw: st.DrawFn) -> dict[str, Any]:
         if kind == "replace":
             place[last] = draw(junk)
         elif kind == "rename" and isinstance(place, dict):
-            place[draw(st.sampled_from(sorted(map(str, config))) | st.text(max_size=5))] = place.pop(last)
+            place[draw(st.sampled_from(sorted(BASES[3])) | st.text(max_size=5))] = place.pop(last)
         else:
             del place[last]
     return config
