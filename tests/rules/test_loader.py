@@ -15,7 +15,7 @@ from weightloom.rules.loader import is_path
 @pytest.mark.parametrize("name", ["llama", "mistral"])
 def test_by_model_type_and_alias(name: str) -> None:
     tie = Tie(
-        r"^lm_head\.(weight)",
+        r"^lm_head\.(weight|scales|biases)",
         r"model.embed_tokens.\1",
         when="tie_word_embeddings",
         why="One matrix embeds tokens and scores them.",

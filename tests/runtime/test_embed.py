@@ -130,7 +130,7 @@ def test_the_call_itself_may_be_off(m: LoadedModel, tmp_path: Path) -> None:
     assert embed(silent, ["text"], pooling="mean").shape == (1, 16)
     with pytest.raises(UsageError, match="'median'"):
         embed(silent, ["text"], pooling="median")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="no tokenizer"):
+    with pytest.raises(ConfigError, match="no tokenizer"):
         embed(load(write_model(tmp_path / "mute", "bert")), ["text"], pooling="mean")
 
 
