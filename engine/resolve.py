@@ -118,7 +118,7 @@ def by_likeness(names: Sequence[str], rules: Sequence[Rule]) -> Resolution:
     while True:
         resolver, found = resolve_each([*(shape.representative for shape in shapes), *each], rules)
         alike = [Alike(shape, resolved) for shape, resolved in zip(shapes, found, strict=False)]
-        fates = [_fate(one, resolver, seen) for one in alike]
+        fates: list[Fate] = [_fate(one, resolver, seen) for one in alike]
         if not any(fates):
             return Resolution(resolver, tuple(alike), tuple(found[len(shapes) :]))
         each += [name for one, fate in zip(alike, fates, strict=True) if fate == "each" for name in one.shape.names]
