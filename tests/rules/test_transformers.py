@@ -79,14 +79,20 @@ def names_for(rules: Iterable[Rule]) -> list[str]:
     return sorted({name.replace("..", ".") for name in built} | set(REAL))
 
 
-@pytest.mark.parametrize("identifier", sorted({*registry.identifiers()} - {*registered()} | {"llama", "mixtral"}))
+# Adapters are no models; the others have rules here for names that Transformers settles by a class or a base prefix.
+_ELSEWHERE = {"MlxLmAdapter", "PeftModel", "Step3p5ForCausalLM", "gpt2", "gpt_neox"}
+_ALONE = sorted({*registry.identifiers()} - {*registered()} - _ELSEWHERE | {"llama", "mixtral"})
+
+
+@pytest.mark.parametrize("identifier", _ALONE)
 def test_an_identifier_sends_names_where_transformers_does(identifier: str) -> None:
     """Those that Transformers has no rules for, and two; the others are in the comparison over all keys."""
     from transformers.conversion_mapping import get_checkpoint_conversion_mapping
 
     transforms = get_checkpoint_conversion_mapping(identifier) or []
-    rules = registry(identifier)
-    assert rules is not None
+    found = registry(identifier)
+    assert found is not None
+    rules = RuleSet(rule for rule in found if rule.applies({}, {}))
     names = names_for([*rules, *(registry("mixtral") or ())])
     assert ours(names, rules) == theirs(names, transforms)
 
