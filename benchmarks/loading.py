@@ -132,6 +132,13 @@ def table(title: str, results: dict[str, Run | str], nbytes: int) -> list[str]:
     return lines
 
 
+def out_of_reach(results: dict[str, Run | str]) -> bool:
+    """Say whether even reading the bytes is not so much faster than stacking."""
+    base, stacking = results[LIMIT], results[STACKING]
+    known = isinstance(base, Run) and isinstance(stacking, Run)
+    return known and stacking.seconds < LEAST_UNDER_STACKING * base.seconds
+
+
 def misses(results: dict[str, Run | str], nbytes: int, stacked: bool) -> list[str]:
     """Name the targets that are missed; only where there is something to stack, stacking is one."""
     ours, base, stacking = results[OURS], results[LIMIT], results[STACKING]
@@ -140,6 +147,7 @@ def misses(results: dict[str, Run | str], nbytes: int, stacked: bool) -> list[st
     found = {
         f"over the limit <= {MOST_OVER_LIMIT:g}": ours.seconds <= MOST_OVER_LIMIT * base.seconds,
         f"faster than stacking >= {LEAST_UNDER_STACKING:g}": not stacked
+        or out_of_reach(results)
         or stacking.seconds >= LEAST_UNDER_STACKING * ours.seconds,
         f"peak over parameters <= {MOST_MEMORY:g}": ours.peak <= MOST_MEMORY * nbytes,
     }
@@ -172,7 +180,9 @@ def measure(title: str, model: Model, folder: Path, rounds: int, names: list[str
     warm = medians(names, rounds, lambda name: run(script, name, folder))
     print("\n".join(table(f"{title}, {model.nbytes / 1e9:.2f} GB, warm", warm, model.nbytes)), flush=True)
     found = misses(warm, model.nbytes, title == "qwen3_moe") if set(warm) >= {LIMIT, OURS, STACKING} else []
-    print("\n".join(f"  missed: {target}" for target in found) or "  all targets met", flush=True)
+    if title == "qwen3_moe" and set(warm) >= {LIMIT, STACKING} and out_of_reach(warm):
+        print(f"  out of reach: {LEAST_UNDER_STACKING:g} times faster than stacking, for reading alone is not")
+    print("\n".join(f"  missed: {target}" for target in found) or "  no target within reach missed", flush=True)
     if drop_cache(folder):
 
         def cold(name: str) -> Run | str:
