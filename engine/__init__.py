@@ -5,6 +5,8 @@ The names below are imported on first use, so that a tool that needs one does no
 
 from typing import TYPE_CHECKING
 
+from weightloom.engine.exports import exporting
+
 if TYPE_CHECKING:
     from weightloom.engine.adapter import Change as Change
     from weightloom.engine.adapter import changes as changes
@@ -151,16 +153,7 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 __all__ = sorted(_MODULE_OF)  # pyright: ignore[reportUnsupportedDunderAll]
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        """Import a public name the first time it is asked for."""
-        if name in _MODULE_OF:
-            from importlib import import_module
-
-            value = getattr(import_module(f"weightloom.engine.{_MODULE_OF[name]}"), name)
-            globals()[name] = value
-            return value
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    __getattr__ = exporting(__name__, _MODULE_OF)
 
     def __dir__() -> list[str]:
         return __all__

@@ -67,8 +67,8 @@ class Factors:
 
 
 @dataclass(frozen=True, slots=True)
-class Multiplied:
-    """Slot `at`, of spec `taken`, times factors, rounded once."""
+class _ByFactors:
+    """Slot `at`, of spec `taken`, with factors in or out."""
 
     at: int
     factors: Factors
@@ -84,6 +84,11 @@ class Multiplied:
         """Give the same spec; PlanError where factors and tensor do not go together."""
         self.factors.check(specs)
         return specs
+
+
+@dataclass(frozen=True, slots=True)
+class Multiplied(_ByFactors):
+    """Slot `at`, of spec `taken`, times factors, rounded once."""
 
     def apply(self, arrays: tuple[mx.array, ...]) -> tuple[mx.array, ...]:
         """Multiply."""
@@ -95,23 +100,8 @@ class Multiplied:
 
 
 @dataclass(frozen=True, slots=True)
-class Divided:
+class Divided(_ByFactors):
     """Slot `at`, of spec `taken`, divided by factors, rounded once."""
-
-    at: int
-    factors: Factors
-    taken: Specs
-    arity: int = 1
-
-    @property
-    def elementwise(self) -> bool:
-        """Whether one factor goes for all elements."""
-        return not self.factors.sizes
-
-    def infer(self, specs: Specs) -> Specs:
-        """Give the same spec; PlanError where factors and tensor do not go together."""
-        self.factors.check(specs)
-        return specs
 
     def apply(self, arrays: tuple[mx.array, ...]) -> tuple[mx.array, ...]:
         """Divide."""

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from weightloom.engine.exports import exporting
+
 if TYPE_CHECKING:
     from weightloom.plugins.architecture import Architecture as Architecture
     from weightloom.plugins.architecture import SubModel as SubModel
@@ -22,11 +24,4 @@ _MODULE_OF = {
 __all__ = sorted(_MODULE_OF)  # pyright: ignore[reportUnsupportedDunderAll]
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        """Import a public name the first time it is asked for."""
-        if name in _MODULE_OF:
-            from importlib import import_module
-
-            return getattr(import_module(f"weightloom.plugins.{_MODULE_OF[name]}"), name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    __getattr__ = exporting(__name__, _MODULE_OF)

@@ -5,6 +5,8 @@ The names below are imported on first use: looking a name up reads no rule file 
 
 from typing import TYPE_CHECKING
 
+from weightloom.engine.exports import exporting
+
 if TYPE_CHECKING:
     from weightloom.rules.lint import Finding as Finding
     from weightloom.rules.lint import lint_rules as lint_rules
@@ -41,16 +43,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        """Import a public name the first time it is asked for."""
-        from importlib import import_module
-
-        if name in _HOME:
-            value = getattr(import_module(f"weightloom.rules.{_HOME[name]}"), name)
-            globals()[name] = value
-            return value
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    __getattr__ = exporting(__name__, _HOME)
 
     def __dir__() -> list[str]:
         return __all__

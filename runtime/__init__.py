@@ -5,6 +5,8 @@ The names below are imported on first use.
 
 from typing import TYPE_CHECKING
 
+from weightloom.engine.exports import exporting
+
 if TYPE_CHECKING:
     from weightloom.runtime.embedding import embed as embed
     from weightloom.runtime.generation import generate as generate
@@ -27,15 +29,7 @@ _HOME = {
 __all__ = ["Inspection", "LoadedModel", "embed", "generate", "inspect", "load", "save"]
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        """Import a public name the first time it is asked for."""
-        if name in _HOME:
-            from importlib import import_module
-
-            value = globals()[name] = getattr(import_module(f"weightloom.runtime.{_HOME[name]}"), name)
-            return value
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    __getattr__ = exporting(__name__, _HOME)
 
     def __dir__() -> list[str]:
         return __all__

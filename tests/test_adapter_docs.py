@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.cases.test_adapter_load import adapter, pair
+from tests.doc_blocks import run_page
 from tests.guards import ROOT
 from tests.runtime.models import write_model
 from weightloom.rules import lint_rules
-
-PAGE = ROOT / "docs" / "adapters-and-heads.md"
-_BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -22,15 +18,6 @@ def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     write_model(tmp_path / "base", "llama")
     for seed, name in enumerate(("french", "polite")):
         adapter(tmp_path / name, pair(seed=seed))
-    names: dict[str, Any] = {}
-    said = ""
-    for language, file, text in _BLOCK.findall(PAGE.read_text(encoding="utf-8")):
-        if language == "python":
-            exec(compile(text, PAGE.name, "exec"), names)
-            said = capsys.readouterr().out
-        elif language == "text":
-            assert said == text
-        else:
-            assert language == "yaml"
-            Path(file).write_text(text, encoding="utf-8")
-            assert lint_rules(file) == []
+    written = run_page(ROOT / "docs" / "adapters-and-heads.md", capsys)
+    assert written
+    assert [lint_rules(file) for file in written] == [[] for _ in written]

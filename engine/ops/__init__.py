@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from weightloom.engine.exports import exporting
+
 if TYPE_CHECKING:
     from weightloom.engine.ops.across import StackAcross as StackAcross
     from weightloom.engine.ops.across import UnstackAcross as UnstackAcross
@@ -101,16 +103,7 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 __all__ = sorted(_MODULE_OF)  # pyright: ignore[reportUnsupportedDunderAll]
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        """Import an op the first time it is asked for."""
-        if name in _MODULE_OF:
-            from importlib import import_module
-
-            value = getattr(import_module(f"weightloom.engine.ops.{_MODULE_OF[name]}"), name)
-            globals()[name] = value
-            return value
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    __getattr__ = exporting(__name__, _MODULE_OF)
 
     def __dir__() -> list[str]:
         return __all__

@@ -26,7 +26,32 @@ _PACKED = "U32"
 
 
 @dataclass(frozen=True, slots=True)
-class Multiply(ConversionOp):
+class _Scaling(ConversionOp):
+    """What both ways share: the factors, and one value step that has them in or out."""
+
+    needs_real_shapes: ClassVar[bool] = True
+    step: ClassVar[type[Multiplied | Divided]]
+
+    by: tuple[Factor, ...]
+    dim: int = 0
+    sizes: tuple[Amount, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by", _frozen(self.by))
+        object.__setattr__(self, "sizes", frozen_sizes(self.sizes))
+
+    def lower(self, chain: Chain) -> None:
+        """One value step; none for packed words, and for factors that are all one."""
+        name = type(self).__name__
+        spec = chain.only(name)
+        factors = _factors(name, self.by, (self.dim, self.sizes), chain)
+        if spec.dtype != _PACKED and not factors.are_one:
+            chain.value(self.step(chain.slot(0, 0), factors, (spec,)), 0, 0)
+        relabel_single(chain)
+
+
+@dataclass(frozen=True, slots=True)
+class Multiply(_Scaling):
     """One float tensor times `by`, in its own dtype, rounded to nearest.
 
     `by`: numbers or config expressions, multiplied with each other first. One that gives a list has a factor for
@@ -35,23 +60,7 @@ class Multiply(ConversionOp):
     are left as they are: their scales and biases, which go through the same rule, take the factors.
     """
 
-    needs_real_shapes: ClassVar[bool] = True
-
-    by: tuple[Factor, ...]
-    dim: int = 0
-    sizes: tuple[Amount, ...] | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "by", _frozen(self.by))
-        object.__setattr__(self, "sizes", frozen_sizes(self.sizes))
-
-    def lower(self, chain: Chain) -> None:
-        """One value step; none for packed words, and for factors that are all one."""
-        spec = chain.only("Multiply")
-        factors = _factors("Multiply", self.by, (self.dim, self.sizes), chain)
-        if spec.dtype != _PACKED and not factors.are_one:
-            chain.value(Multiplied(chain.slot(0, 0), factors, (spec,)), 0, 0)
-        relabel_single(chain)
+    step: ClassVar[type[Multiplied | Divided]] = Multiplied
 
     def inverse(self) -> Divide:
         """Take them out again: how a tensor is written that was never loaded."""
@@ -59,26 +68,10 @@ class Multiply(ConversionOp):
 
 
 @dataclass(frozen=True, slots=True)
-class Divide(ConversionOp):
+class Divide(_Scaling):
     """One float tensor divided by `by`, in its own dtype, rounded to nearest: as Multiply, the other way."""
 
-    needs_real_shapes: ClassVar[bool] = True
-
-    by: tuple[Factor, ...]
-    dim: int = 0
-    sizes: tuple[Amount, ...] | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "by", _frozen(self.by))
-        object.__setattr__(self, "sizes", frozen_sizes(self.sizes))
-
-    def lower(self, chain: Chain) -> None:
-        """One value step; none for packed words, and for factors that are all one."""
-        spec = chain.only("Divide")
-        factors = _factors("Divide", self.by, (self.dim, self.sizes), chain)
-        if spec.dtype != _PACKED and not factors.are_one:
-            chain.value(Divided(chain.slot(0, 0), factors, (spec,)), 0, 0)
-        relabel_single(chain)
+    step: ClassVar[type[Multiplied | Divided]] = Divided
 
     def inverse(self) -> Multiply:
         """Multiply them in again: how a tensor is written that was never loaded."""

@@ -62,60 +62,63 @@ def own_rows(tokens: mx.array, rows: int, group: mx.distributed.Group) -> tuple[
     return mx.where(inside, local, 0), inside
 
 
-class VocabLinear(nn.Linear):
+class _WholeScores(nn.Module):
+    """Before a linear layer in the bases: what it scores is that of all ranks."""
+
+    _group: mx.distributed.Group
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """(..., inputs) -> (..., vocab), the same on all ranks."""
+        return whole_scores(super().__call__(x), self._group)
+
+
+class VocabLinear(_WholeScores, nn.Linear):
     """A head of which each rank scores some of the tokens."""
 
     def __init__(self, inputs: int, outputs: int, bias: bool, group: mx.distributed.Group) -> None:
         super().__init__(inputs, outputs, bias)
         self._group = group
 
-    def __call__(self, x: mx.array) -> mx.array:
-        """(..., inputs) -> (..., vocab), the same on all ranks."""
-        return whole_scores(super().__call__(x), self._group)
 
-
-class QuantizedVocabLinear(nn.QuantizedLinear):
+class QuantizedVocabLinear(_WholeScores, nn.QuantizedLinear):
     """The same, packed."""
 
     def __init__(self, sizes: tuple[int, int], bias: bool, how: Quantization, group: mx.distributed.Group) -> None:
         super().__init__(*sizes, bias, how.group_size, how.bits, how.mode)
         self._group = group
 
-    def __call__(self, x: mx.array) -> mx.array:
-        """(..., inputs) -> (..., vocab), the same on all ranks."""
-        return whole_scores(super().__call__(x), self._group)
+
+class _SomeRows(nn.Module):
+    """Before an embedding in the bases: rows are looked up where they are."""
+
+    weight: mx.array
+    _group: mx.distributed.Group
+
+    def __call__(self, tokens: mx.array) -> mx.array:
+        """(...) -> (..., size), the same on all ranks."""
+        local, inside = own_rows(tokens, self.weight.shape[0], self._group)
+        found = mx.where(inside[..., None], super().__call__(local), 0)
+        return mx.distributed.all_sum(found, group=self._group)
 
 
-class VocabEmbedding(nn.Embedding):
+class VocabEmbedding(_SomeRows, nn.Embedding):
     """An embedding of which each rank has some of the rows."""
 
     def __init__(self, rows: int, size: int, group: mx.distributed.Group) -> None:
         super().__init__(rows, size)
         self._group = group
 
-    def __call__(self, tokens: mx.array) -> mx.array:
-        """(...) -> (..., size), the same on all ranks."""
-        local, inside = own_rows(tokens, self.weight.shape[0], self._group)
-        found = mx.where(inside[..., None], super().__call__(local), 0)
-        return mx.distributed.all_sum(found, group=self._group)
-
     def as_linear(self, x: mx.array) -> mx.array:
         """(..., size) -> (..., vocab), the same on all ranks."""
         return whole_scores(super().as_linear(x), self._group)
 
 
-class QuantizedVocabEmbedding(nn.QuantizedEmbedding):
+class QuantizedVocabEmbedding(_SomeRows, nn.QuantizedEmbedding):
     """The same, packed."""
 
     def __init__(self, sizes: tuple[int, int], how: Quantization, group: mx.distributed.Group) -> None:
         super().__init__(*sizes, how.group_size, how.bits, how.mode)
         self._group = group
-
-    def __call__(self, tokens: mx.array) -> mx.array:
-        """(...) -> (..., size), the same on all ranks."""
-        local, inside = own_rows(tokens, self.weight.shape[0], self._group)
-        found = mx.where(inside[..., None], super().__call__(local), 0)
-        return mx.distributed.all_sum(found, group=self._group)
 
     def as_linear(self, x: mx.array) -> mx.array:
         """(..., size) -> (..., vocab), the same on all ranks."""
