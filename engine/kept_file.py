@@ -2,7 +2,8 @@
 
 A safetensors file beside the weights. It holds source tensors under their own names, and, under names that start with
 `weightloom.record/`, bytes as U8 vectors: `config.json`, `index/NAME`, and `header/NAME` for each file of the source,
-in order, verbatim. A tensor that the source's index passes over is `passed/NUMBER/NAME`, by the number of its file.
+in order, verbatim; a seal in its metadata is the digest of these and of the note. A tensor that the source's index
+passes over is `passed/NUMBER/NAME`, by the number of its file.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from weightloom.engine.discovery import KEPT_NAME
 from weightloom.engine.errors import UsageError
 from weightloom.engine.header import build_header
 from weightloom.engine.kept_names import CONFIG, HEADER, INDEX, PASSED, RECORD
-from weightloom.engine.kept_note import KeptNote
+from weightloom.engine.kept_note import SEAL, KeptNote, seal_of
 from weightloom.engine.natural import natural
 from weightloom.engine.shard_plan import Output, ShardPlan, relative_name
 from weightloom.engine.source import ByteSource, MemorySource
@@ -40,8 +41,11 @@ def kept_shard(source: Checkpoint, names: Collection[str], config: bytes | None,
     taken = sorted((name for name in source.tensors if name.startswith(RECORD)), key=natural)
     if taken:
         raise UsageError(f"a tensor is called {taken[0]}", expected=f"names without {RECORD}", tensor=taken[0])
-    entries = [*_records(source, config), *_kept(source, names), *_passed(source)]
-    header = build_header([(each.name, each.spec) for each in entries], note.metadata())
+    records, metadata = dict(_records(source, config)), note.metadata()
+    said = [_bytes_entry(name, data) for name, data in records.items()]
+    entries = [*said, *_kept(source, names), *_passed(source)]
+    sealed = {**metadata, SEAL: seal_of(metadata, records)}
+    header = build_header([(each.name, each.spec) for each in entries], sealed)
     outputs, start = [], 0
     for each in entries:
         outputs.append(Output(each.name, start, each.spec.nbytes, kept=(each.source, each.offset)))
@@ -54,13 +58,13 @@ def data_lengths(source: Checkpoint) -> tuple[int, ...]:
     return tuple(max((entry.end for entry in shard.header.entries), default=0) for shard in source.shards)
 
 
-def _records(source: Checkpoint, config: bytes | None) -> Iterator[_Entry]:
+def _records(source: Checkpoint, config: bytes | None) -> Iterator[tuple[str, bytes]]:
     if config is not None:
-        yield _bytes_entry(CONFIG, config)
+        yield CONFIG, config
     if source.index_path is not None and source.index_bytes is not None:
-        yield _bytes_entry(f"{INDEX}{source.index_path.name}", source.index_bytes)
+        yield f"{INDEX}{source.index_path.name}", source.index_bytes
     for shard in source.shards:
-        yield _bytes_entry(f"{HEADER}{relative_name(shard, source)}", shard.header.raw)
+        yield f"{HEADER}{relative_name(shard, source)}", shard.header.raw
 
 
 def _bytes_entry(name: str, data: bytes) -> _Entry:

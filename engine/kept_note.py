@@ -11,6 +11,7 @@ from weightloom.engine.spec import TensorSpec
 
 FORMAT = "weightloom-kept"
 SCHEMA = "1"
+SEAL = "seal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,13 @@ def read_note(metadata: Mapping[str, str], file: str) -> KeptNote:
     if not all(text.isascii() and text.isdigit() and len(text) < 20 for text in lengths):
         raise _bad(file, "lengths", metadata["lengths"], "whole numbers with commas between")
     return KeptNote(**{name: text or "" for name, text in found.items()}, lengths=tuple(map(int, lengths)))
+
+
+def seal_of(metadata: Mapping[str, str], records: Mapping[str, bytes]) -> str:
+    """Give the sha256 of a note's texts and of the records beside it (config, index, headers), in any order."""
+    texts = sorted(f"{name}\0{text}\n" for name, text in metadata.items() if name != SEAL)
+    digests = sorted(f"{name}\0{bytes_digest(data)}\n" for name, data in records.items())
+    return bytes_digest("".join([*texts, *digests]).encode("utf-8", "surrogatepass"))
 
 
 def specs_digest(specs: Mapping[str, TensorSpec]) -> str:

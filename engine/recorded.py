@@ -11,7 +11,7 @@ from weightloom.engine.errors import CheckpointError
 from weightloom.engine.header import Header, parse_header
 from weightloom.engine.index import Index, parse_index
 from weightloom.engine.kept_names import CONFIG, HEADER, INDEX, PASSED
-from weightloom.engine.kept_note import KeptNote
+from weightloom.engine.kept_note import SEAL, KeptNote, seal_of
 from weightloom.engine.reading import byte_view
 from weightloom.engine.shard import Shard
 from weightloom.engine.source import ByteSource
@@ -69,6 +69,14 @@ class RecordedSource:
             hint="convert the weights that it was kept beside",
             file=self._name,
         )
+
+
+def check_seal(kept: Checkpoint) -> None:
+    """Hold what a file of kept tensors says against its seal; raises CheckpointError where it was changed since."""
+    names = [name for name in kept.tensors if name == CONFIG or name.startswith((INDEX, HEADER))]
+    found = seal_of(kept.metadata, {name: _bytes_of(kept, name) for name in names})
+    if kept.metadata.get(SEAL) != found:
+        raise _unsound(kept, f"a note and records that are not those of its seal {kept.metadata.get(SEAL)}")
 
 
 def recorded_config(kept: Checkpoint) -> bytes | None:

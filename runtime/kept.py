@@ -10,7 +10,7 @@ from weightloom.engine.discovery import KEPT_NAME, SINGLE_NAME
 from weightloom.engine.errors import CheckpointError
 from weightloom.engine.kept_names import kept_names
 from weightloom.engine.kept_note import KeptNote, bytes_digest, read_note, specs_digest
-from weightloom.engine.recorded import recorded_checkpoint, recorded_config
+from weightloom.engine.recorded import check_seal, recorded_checkpoint, recorded_config
 from weightloom.runtime.config import Config, parse
 
 
@@ -53,6 +53,7 @@ def open_kept(path: Path, weights: Checkpoint, config: Config | None) -> Kept | 
                 file.close()
                 return None
             raise _foreign(place, weights)
+        check_seal(file)
         raw = recorded_config(file)
         own = None if raw is None else Config(folder / "config.json", raw, parse(raw, place))
         current = own is not None and (config is None or bytes_digest(config.raw) == note.config)

@@ -124,6 +124,24 @@ def test_a_damaged_kept_file_is_refused_by_name(cli: Cli, tmp_path: Path) -> Non
     assert ran.code == 1 and "kept tensors" in ran.err and KEPT in ran.err
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"source_layout":"hf"', b'"source_layout":"xf"'),
+        (b'"vision_config"', b'"vision_confiG"'),
+        (b'"format":"weightloom-kept"', b'"format":"weightloom-kepT"'),
+    ],
+)
+def test_a_kept_file_that_was_changed_is_refused(cli: Cli, tmp_path: Path, old: bytes, new: bytes) -> None:
+    source = checkpoint(tmp_path / "source", gemma3(), GEMMA3_CONFIG)
+    assert cli("convert", source, tmp_path / "mlx", "--layout", "mlx").code == 0
+    raw = (tmp_path / "mlx" / KEPT).read_bytes()
+    assert raw.count(old) == 1
+    (tmp_path / "mlx" / KEPT).write_bytes(raw.replace(old, new))
+    ran = cli("convert", tmp_path / "mlx", tmp_path / "back", "--layout", "hf")
+    assert ran.code == 1 and KEPT in ran.err and not (tmp_path / "back").exists()
+
+
 def test_verify_and_inspect_know_it(cli: Cli, tmp_path: Path) -> None:
     source = checkpoint(tmp_path / "source", gemma3(), GEMMA3_CONFIG)
     assert cli("convert", source, tmp_path / "mlx", "--layout", "mlx").code == 0
