@@ -65,23 +65,23 @@ def host_limit() -> Job:
 def planned(folder: Path) -> Any:
     """Give the plan of a checkpoint, as the runtime makes it."""
     from weightloom.plugins.manager import PluginManager
-    from weightloom.runtime.opening import open_path
-    from weightloom.runtime.prepare import prepare
+    from weightloom.runtime.opening.opening import open_path
+    from weightloom.runtime.preparing.prepare import prepare
 
     return prepare(open_path(folder), manager=PluginManager()).plan
 
 
 def everything(plan: Any) -> list[Any]:
     """Give all tensors that a plan of structural groups makes."""
-    from weightloom.engine.wanted import Cutter, moved
+    from weightloom.engine.reading.wanted import Cutter, moved
 
     return list(moved(plan, Cutter()))
 
 
 def plain() -> Job:
     """Load with one virtual file after another."""
-    from weightloom.engine.fetch import fetching
-    from weightloom.engine.meter import Meter
+    from weightloom.engine.reading.fetch import fetching
+    from weightloom.engine.reading.meter import Meter
     from weightloom.plugins import qwen3_moe as _  # noqa: F401
 
     def job(folder: Path) -> object:
@@ -96,8 +96,8 @@ def several_at_once() -> Job:
     """Load with virtual files on several threads; each thread makes a stream of its own."""
     import mlx.core as mx
 
-    from weightloom.engine.fetch import fetching
-    from weightloom.engine.meter import Meter
+    from weightloom.engine.reading.fetch import fetching
+    from weightloom.engine.reading.meter import Meter
     from weightloom.plugins import qwen3_moe as _  # noqa: F401
 
     def job(folder: Path) -> object:
@@ -118,9 +118,9 @@ def several_at_once() -> Job:
 
 def pinned() -> Job:
     """Load through pinned buffers."""
-    from weightloom.engine.cuda_memory import cuda_available
-    from weightloom.engine.fetch import fetching
-    from weightloom.engine.meter import Meter
+    from weightloom.engine.reading.cuda_memory import cuda_available
+    from weightloom.engine.reading.fetch import fetching
+    from weightloom.engine.reading.meter import Meter
     from weightloom.plugins import qwen3_moe as _  # noqa: F401
 
     if not cuda_available():
@@ -137,7 +137,7 @@ def pinned() -> Job:
 def weightloom() -> Job:
     """Load as a user does."""
     from weightloom.plugins import qwen3_moe as _  # noqa: F401
-    from weightloom.runtime.loading import load
+    from weightloom.runtime.loading.loading import load
 
     return lambda folder: load(folder).model
 

@@ -35,7 +35,7 @@ def models(scale: float) -> dict[str, Model]:
 
 def read_bytes() -> Job:
     """Read all weight files into anonymous memory, with as many threads as weightloom takes."""
-    from weightloom.engine.threads import HOST
+    from weightloom.engine.reading.threads import HOST
 
     def job(folder: Path) -> object:
         files = sorted(folder.glob("*.safetensors"))
@@ -55,7 +55,7 @@ def read_bytes() -> Job:
 def weightloom() -> Job:
     """Load the model as a user does."""
     from weightloom.plugins import llama, qwen3_moe  # noqa: F401
-    from weightloom.runtime.loading import load
+    from weightloom.runtime.loading.loading import load
 
     return load
 

@@ -28,7 +28,7 @@ def model() -> Model:
 def load(source: Path) -> Job:
     """Load as a user does."""
     from weightloom.plugins import qwen3_moe as _  # noqa: F401
-    from weightloom.runtime.loading import load
+    from weightloom.runtime.loading.loading import load
 
     return lambda: load(source)
 
@@ -36,7 +36,7 @@ def load(source: Path) -> Job:
 def load_lazily(source: Path) -> Job:
     """Load, and use nothing."""
     from weightloom.plugins import qwen3_moe as _  # noqa: F401
-    from weightloom.runtime.loading import load
+    from weightloom.runtime.loading.loading import load
 
     return lambda: load(source, lazy=True)
 
@@ -44,7 +44,7 @@ def load_lazily(source: Path) -> Job:
 def use_one_layer(source: Path) -> Job:
     """Load lazily, and use the experts of one layer."""
     from weightloom.plugins import qwen3_moe as _  # noqa: F401
-    from weightloom.runtime.loading import load
+    from weightloom.runtime.loading.loading import load
 
     def job() -> object:
         m = load(source, lazy=True)
@@ -56,9 +56,9 @@ def use_one_layer(source: Path) -> Job:
 
 def convert(source: Path) -> Job:
     """Write the canonical layout, experts stacked, from disk to disk."""
-    from weightloom.runtime.choice import Wish
-    from weightloom.runtime.conversion import convert
-    from weightloom.runtime.order import CANONICAL, Order
+    from weightloom.runtime.choosing.choice import Wish
+    from weightloom.runtime.converting.conversion import convert
+    from weightloom.runtime.saving.order import CANONICAL, Order
 
     return lambda: convert(source, Order(source.parent / "target", CANONICAL, overwrite=True), Wish())
 

@@ -51,7 +51,7 @@ def write_and_sync(source: Path, target: Path) -> Job:
 
 def save(source: Path, target: Path) -> Job:
     """Save a loaded model in its original layout."""
-    from weightloom.runtime.loading import load
+    from weightloom.runtime.loading.loading import load
 
     m = load(source)
     return lambda: m.save(target)
@@ -59,9 +59,9 @@ def save(source: Path, target: Path) -> Job:
 
 def convert(source: Path, target: Path) -> Job:
     """Write the canonical layout, experts stacked, from disk to disk."""
-    from weightloom.runtime.choice import Wish
-    from weightloom.runtime.conversion import convert as run_conversion
-    from weightloom.runtime.order import CANONICAL, Order
+    from weightloom.runtime.choosing.choice import Wish
+    from weightloom.runtime.converting.conversion import convert as run_conversion
+    from weightloom.runtime.saving.order import CANONICAL, Order
 
     return lambda: run_conversion(source, Order(target, CANONICAL), Wish())
 
@@ -89,8 +89,8 @@ JOBS = {LIMIT: write_and_sync, SAVE: save, CONVERT: convert, MLX_LM: save_with_m
 def largest_group(source: Path) -> int:
     """Give the bytes of the largest group of the plan, from headers."""
     from weightloom.plugins.manager import PluginManager
-    from weightloom.runtime.opening import open_path
-    from weightloom.runtime.prepare import prepare
+    from weightloom.runtime.opening.opening import open_path
+    from weightloom.runtime.preparing.prepare import prepare
 
     with open_path(source) as opened:
         plan = prepare(opened, manager=PluginManager()).plan

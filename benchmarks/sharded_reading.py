@@ -65,10 +65,10 @@ def read_counter() -> int:
 def load(folder: Path, cut: str, rank: int) -> None:
     """Be one rank: load, and print what was read."""
     from weightloom.engine import Sharding
-    from weightloom.engine.read_bytes import reading_notes
+    from weightloom.engine.reading.read_bytes import reading_notes
     from weightloom.plugins.manager import PluginManager
-    from weightloom.runtime.opening import open_path
-    from weightloom.runtime.prepare import prepare
+    from weightloom.runtime.opening.opening import open_path
+    from weightloom.runtime.preparing.prepare import prepare
 
     plan = prepare(open_path(folder), manager=PluginManager()).plan
     sharding = Sharding(rank, 2, CUTS[cut][1])  # type: ignore[arg-type]

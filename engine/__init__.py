@@ -8,19 +8,7 @@ from typing import TYPE_CHECKING
 from weightloom.engine.exports import exporting
 
 if TYPE_CHECKING:
-    from weightloom.engine.adapter import Change as Change
-    from weightloom.engine.adapter import changes as changes
-    from weightloom.engine.adapter import plan_adapter as plan_adapter
-    from weightloom.engine.build import build_plan as build_plan
-    from weightloom.engine.checkpoint import Checkpoint as Checkpoint
-    from weightloom.engine.claims import Absent as Absent
-    from weightloom.engine.claims import Drop as Drop
-    from weightloom.engine.claims import KeepDtype as KeepDtype
-    from weightloom.engine.claims import Tie as Tie
-    from weightloom.engine.converter import WeightConverter as WeightConverter
-    from weightloom.engine.describe import Row as Row
-    from weightloom.engine.describe import Step as Step
-    from weightloom.engine.drop_layers import DropLayers as DropLayers
+    from weightloom.engine.checkpoints.checkpoint import Checkpoint as Checkpoint
     from weightloom.engine.errors import CheckpointError as CheckpointError
     from weightloom.engine.errors import MissingExtra as MissingExtra
     from weightloom.engine.errors import NotInvertible as NotInvertible
@@ -29,10 +17,23 @@ if TYPE_CHECKING:
     from weightloom.engine.errors import StorageError as StorageError
     from weightloom.engine.errors import UsageError as UsageError
     from weightloom.engine.errors import WeightloomError as WeightloomError
-    from weightloom.engine.fresh import save_plan as save_plan
-    from weightloom.engine.index_map import IndexMap as IndexMap
-    from weightloom.engine.layer_renaming import LayerRenaming as LayerRenaming
-    from weightloom.engine.lifting import adapter_rules as adapter_rules
+    from weightloom.engine.mapping.claims import Absent as Absent
+    from weightloom.engine.mapping.claims import Drop as Drop
+    from weightloom.engine.mapping.claims import KeepDtype as KeepDtype
+    from weightloom.engine.mapping.claims import Tie as Tie
+    from weightloom.engine.mapping.converter import WeightConverter as WeightConverter
+    from weightloom.engine.mapping.drop_layers import DropLayers as DropLayers
+    from weightloom.engine.mapping.index_map import IndexMap as IndexMap
+    from weightloom.engine.mapping.layer_renaming import LayerRenaming as LayerRenaming
+    from weightloom.engine.mapping.prefix import PrefixChange as PrefixChange
+    from weightloom.engine.mapping.rename_group import RenameGroup as RenameGroup
+    from weightloom.engine.mapping.renaming import WeightRenaming as WeightRenaming
+    from weightloom.engine.mapping.rule import Place as Place
+    from weightloom.engine.mapping.rule import Rule as Rule
+    from weightloom.engine.mapping.rule import Scope as Scope
+    from weightloom.engine.mapping.ruleset import RuleSet as RuleSet
+    from weightloom.engine.mapping.scope import ModuleNode as ModuleNode
+    from weightloom.engine.mapping.scope import scoped_rules as scoped_rules
     from weightloom.engine.ops import Add as Add
     from weightloom.engine.ops import BitView as BitView
     from weightloom.engine.ops import BlockDiagonal as BlockDiagonal
@@ -67,27 +68,26 @@ if TYPE_CHECKING:
     from weightloom.engine.ops import Unsqueeze as Unsqueeze
     from weightloom.engine.ops import UnstackAcross as UnstackAcross
     from weightloom.engine.plan import Plan as Plan
-    from weightloom.engine.prefix import PrefixChange as PrefixChange
-    from weightloom.engine.rename_group import RenameGroup as RenameGroup
-    from weightloom.engine.renaming import WeightRenaming as WeightRenaming
-    from weightloom.engine.report import LoadReport as LoadReport
-    from weightloom.engine.rule import Place as Place
-    from weightloom.engine.rule import Rule as Rule
-    from weightloom.engine.rule import Scope as Scope
-    from weightloom.engine.ruleset import RuleSet as RuleSet
-    from weightloom.engine.scope import ModuleNode as ModuleNode
-    from weightloom.engine.scope import scoped_rules as scoped_rules
-    from weightloom.engine.sharding import Sharding as Sharding
+    from weightloom.engine.planning.adapter import Change as Change
+    from weightloom.engine.planning.adapter import changes as changes
+    from weightloom.engine.planning.adapter import plan_adapter as plan_adapter
+    from weightloom.engine.planning.build import build_plan as build_plan
+    from weightloom.engine.planning.describe import Row as Row
+    from weightloom.engine.planning.describe import Step as Step
+    from weightloom.engine.planning.fresh import save_plan as save_plan
+    from weightloom.engine.planning.lifting import adapter_rules as adapter_rules
+    from weightloom.engine.planning.report import LoadReport as LoadReport
+    from weightloom.engine.planning.sharding import Sharding as Sharding
     from weightloom.engine.spec import TensorSpec as TensorSpec
 
 _HOME = {
-    "adapter": ("Change", "changes", "plan_adapter"),
-    "build": ("build_plan",),
-    "checkpoint": ("Checkpoint",),
-    "claims": ("Absent", "Drop", "KeepDtype", "Tie"),
-    "converter": ("WeightConverter",),
-    "describe": ("Row", "Step"),
-    "drop_layers": ("DropLayers",),
+    "planning.adapter": ("Change", "changes", "plan_adapter"),
+    "planning.build": ("build_plan",),
+    "checkpoints.checkpoint": ("Checkpoint",),
+    "mapping.claims": ("Absent", "Drop", "KeepDtype", "Tie"),
+    "mapping.converter": ("WeightConverter",),
+    "planning.describe": ("Row", "Step"),
+    "mapping.drop_layers": ("DropLayers",),
     "errors": (
         "CheckpointError",
         "MissingExtra",
@@ -98,10 +98,10 @@ _HOME = {
         "UsageError",
         "WeightloomError",
     ),
-    "fresh": ("save_plan",),
-    "lifting": ("adapter_rules",),
-    "index_map": ("IndexMap",),
-    "layer_renaming": ("LayerRenaming",),
+    "planning.fresh": ("save_plan",),
+    "planning.lifting": ("adapter_rules",),
+    "mapping.index_map": ("IndexMap",),
+    "mapping.layer_renaming": ("LayerRenaming",),
     "ops": (
         "BlockDiagonal",
         "Add",
@@ -138,14 +138,14 @@ _HOME = {
         "UnstackAcross",
     ),
     "plan": ("Plan",),
-    "prefix": ("PrefixChange",),
-    "rename_group": ("RenameGroup",),
-    "renaming": ("WeightRenaming",),
-    "report": ("LoadReport",),
-    "rule": ("Place", "Rule", "Scope"),
-    "ruleset": ("RuleSet",),
-    "scope": ("ModuleNode", "scoped_rules"),
-    "sharding": ("Sharding",),
+    "mapping.prefix": ("PrefixChange",),
+    "mapping.rename_group": ("RenameGroup",),
+    "mapping.renaming": ("WeightRenaming",),
+    "planning.report": ("LoadReport",),
+    "mapping.rule": ("Place", "Rule", "Scope"),
+    "mapping.ruleset": ("RuleSet",),
+    "mapping.scope": ("ModuleNode", "scoped_rules"),
+    "planning.sharding": ("Sharding",),
     "spec": ("TensorSpec",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weightloom.engine.errors import NotInvertible, PlanError
-from weightloom.engine.groups import Group
-from weightloom.engine.report import LoadReport
-from weightloom.engine.resolve import Resolver
+from weightloom.engine.planning.groups import Group
+from weightloom.engine.planning.report import LoadReport
+from weightloom.engine.planning.resolve import Resolver
 from weightloom.engine.spec import TensorSpec
 
 if TYPE_CHECKING:
     import mlx.core as mx
 
-    from weightloom.engine.checkpoint import Checkpoint
-    from weightloom.engine.describe import Row, Step
-    from weightloom.engine.lazy import LazyArrays
-    from weightloom.engine.sharding import Sharding
+    from weightloom.engine.checkpoints.checkpoint import Checkpoint
+    from weightloom.engine.planning.describe import Row, Step
+    from weightloom.engine.planning.sharding import Sharding
+    from weightloom.engine.reading.lazy import LazyArrays
 
 Progress = Callable[[int, int], None]
 
@@ -63,13 +63,13 @@ class Plan:
 
     def ok(self, strict: bool = True) -> bool:
         """Say whether it would load; `strict=False` tolerates unexpected tensors and lone missing parameters."""
-        from weightloom.engine.verdict import problem
+        from weightloom.engine.planning.verdict import problem
 
         return problem(self, strict) is None
 
     def check(self, strict: bool = True) -> None:
         """Raise PlanError, with what does not fit grouped by shape of name, unless it would load."""
-        from weightloom.engine.verdict import problem
+        from weightloom.engine.planning.verdict import problem
 
         error = problem(self, strict)
         if error is not None:
@@ -104,7 +104,7 @@ class Plan:
 
     def then(self, other: Plan) -> Plan:
         """Compose: this plan's targets are the other's sources; raises PlanError where they do not meet."""
-        from weightloom.engine.compose import compose
+        from weightloom.engine.planning.compose import compose
 
         return compose(self, other)
 
@@ -120,19 +120,19 @@ class Plan:
 
     def explain(self, name: str) -> tuple[Step, ...]:
         """Say how a name, of either side, is mapped: each rule that acted, in order; PlanError if unknown."""
-        from weightloom.engine.describe import explain
+        from weightloom.engine.planning.describe import explain
 
         return explain(self, name)
 
     def table(self) -> tuple[Row, ...]:
         """Give the mapping by shape of name."""
-        from weightloom.engine.describe import table
+        from weightloom.engine.planning.describe import table
 
         return table(self)
 
     def to_json(self) -> dict[str, Any]:
         """Give plan and report as JSON values, `"schema": 1`."""
-        from weightloom.engine.describe import to_json
+        from weightloom.engine.planning.describe import to_json
 
         return to_json(self)
 
@@ -145,7 +145,7 @@ class Plan:
     @property
     def peak_bytes(self) -> int:
         """Bytes that a load holds at most, on one thread: the parameters and the largest scratch."""
-        from weightloom.engine.memory import peak_bytes
+        from weightloom.engine.reading.memory import peak_bytes
 
         return peak_bytes(self)
 
@@ -163,7 +163,7 @@ class Plan:
         PlanError when the plan does not fit or two ends of a tie differ; CheckpointError when a source changed
         or is cut short; StorageError when a read fails. No parameter is returned then.
         """
-        from weightloom.engine.materialize import load
+        from weightloom.engine.reading.materialize import load
 
         return load(self, sharding, threads, progress, strict)
 
@@ -172,7 +172,7 @@ class Plan:
 
         Raises PlanError at once when the plan does not fit.
         """
-        from weightloom.engine.lazy import LazyArrays
+        from weightloom.engine.reading.lazy import LazyArrays
 
         return LazyArrays(self, sharding, threads, strict)
 
@@ -191,7 +191,7 @@ class Plan:
         PlanError before anything is written; CheckpointError when a source changed; StorageError, with the old
         files whole, when writing fails; UsageError for a target that is not empty without `overwrite`.
         """
-        from weightloom.engine.save import save
+        from weightloom.engine.saving.save import save
 
         return save(
             self,

@@ -24,7 +24,7 @@ from weightloom.engine.spec import TensorSpec
 from weightloom.plugins.binding import check_fits, param_specs
 
 if TYPE_CHECKING:
-    from weightloom.engine.lazy import LazyArrays
+    from weightloom.engine.reading.lazy import LazyArrays
 
 # Whether only other modules, or shapes, are looked for in a module.
 _LOOKING: ContextVar[bool] = ContextVar("weightloom_looking", default=False)

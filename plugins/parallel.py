@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from weightloom.engine.errors import PlanError, UsageError
 from weightloom.engine.spec import TensorSpec
-from weightloom.engine.view import View
+from weightloom.engine.views.view import View
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.binding import param_specs
 from weightloom.plugins.layers.packing import Quantization
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import mlx.core as mx
     import mlx.nn as nn
 
-    from weightloom.engine.sharding import Kind, Sharding
+    from weightloom.engine.planning.sharding import Kind, Sharding
 
 WEIGHT = "weight"
 
@@ -47,7 +47,7 @@ def sharding_of(architecture: Architecture, module: nn.Module, rank: int, size: 
 
     Raises UsageError for an architecture that does not say how it is cut.
     """
-    from weightloom.engine.sharding import Sharding
+    from weightloom.engine.planning.sharding import Sharding
 
     if not architecture.sharding:
         raise UsageError(

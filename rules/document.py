@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from weightloom.engine.rule import Rule
+from weightloom.engine.mapping.rule import Rule
 from weightloom.rules.config_fields import Wanted
 from weightloom.rules.problems import Mark
 

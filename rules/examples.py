@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from weightloom.engine.patterns import SourcePattern
+from weightloom.engine.mapping.patterns import SourcePattern
 from weightloom.rules.regex_tree import SAMPLES, Atom, Element, Group, Repeat, characters, parse_pattern
 
 _MOST_BRANCHES = 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from weightloom.engine.errors import RuleError, UsageError
-from weightloom.engine.rule import Rule
-from weightloom.engine.ruleset import RuleSet
+from weightloom.engine.mapping.rule import Rule
+from weightloom.engine.mapping.ruleset import RuleSet
 from weightloom.rules.config_fields import Wanted
 from weightloom.rules.document import Layout, Reference, RuleFile
 from weightloom.rules.problems import did_you_mean

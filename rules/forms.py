@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
-from weightloom.engine.claims import Absent, Drop, KeepDtype, Tie
-from weightloom.engine.converter import WeightConverter
-from weightloom.engine.drop_layers import DropLayers
 from weightloom.engine.errors import WeightloomError
-from weightloom.engine.index_map import IndexMap
-from weightloom.engine.layer_renaming import LayerRenaming
+from weightloom.engine.mapping.claims import Absent, Drop, KeepDtype, Tie
+from weightloom.engine.mapping.converter import WeightConverter
+from weightloom.engine.mapping.drop_layers import DropLayers
+from weightloom.engine.mapping.index_map import IndexMap
+from weightloom.engine.mapping.layer_renaming import LayerRenaming
+from weightloom.engine.mapping.prefix import PrefixChange
+from weightloom.engine.mapping.rename_group import RenameGroup
+from weightloom.engine.mapping.renaming import WeightRenaming
+from weightloom.engine.mapping.rule import Fidelity, Place, Rule
 from weightloom.engine.ops.base import ConversionOp
-from weightloom.engine.prefix import PrefixChange
-from weightloom.engine.rename_group import RenameGroup
-from weightloom.engine.renaming import WeightRenaming
-from weightloom.engine.rule import Fidelity, Place, Rule
 from weightloom.rules.document import RuleItem
 from weightloom.rules.nodes import List, Node, Scalar, Table, plain, show, texts
 from weightloom.rules.op_table import Ops

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from weightloom.engine.converter import WeightConverter
 from weightloom.engine.errors import WeightloomError
+from weightloom.engine.mapping.converter import WeightConverter
 from weightloom.rules.document import RuleItem
 from weightloom.rules.lint_ops import ops_complaint
 from weightloom.rules.lint_patterns import pattern_complaints

@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from weightloom.engine.claims import Tie
-from weightloom.engine.converter import WeightConverter
-from weightloom.engine.renaming import WeightRenaming
-from weightloom.engine.rule import Rule
+from weightloom.engine.mapping.claims import Tie
+from weightloom.engine.mapping.converter import WeightConverter
+from weightloom.engine.mapping.renaming import WeightRenaming
+from weightloom.engine.mapping.rule import Rule
 from weightloom.rules.document import RuleItem
 from weightloom.rules.examples import example
 from weightloom.rules.lint_index import PatternIndex

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from weightloom.engine.converter import WeightConverter
-from weightloom.engine.patterns import SourcePattern
-from weightloom.engine.renaming import WeightRenaming
-from weightloom.engine.rule import Rule
+from weightloom.engine.mapping.converter import WeightConverter
+from weightloom.engine.mapping.patterns import SourcePattern
+from weightloom.engine.mapping.renaming import WeightRenaming
+from weightloom.engine.mapping.rule import Rule
 from weightloom.rules.document import RuleItem
 from weightloom.rules.examples import examples
 from weightloom.rules.lint_index import PatternIndex

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from weightloom.engine.ruleset import RuleSet
+from weightloom.engine.mapping.ruleset import RuleSet
 from weightloom.rules.extending import layout_rules
 from weightloom.rules.lookup import DEFAULT_LAYOUT, Registry, registry
 from weightloom.rules.op_table import Ops

@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 
 from weightloom.engine.errors import RuleError, UsageError, WeightloomError
-from weightloom.engine.rule import Rule
-from weightloom.engine.ruleset import RuleSet
+from weightloom.engine.mapping.rule import Rule
+from weightloom.engine.mapping.ruleset import RuleSet
 from weightloom.rules.config_fields import Wanted
 from weightloom.rules.document import RuleFile, SubModel
 from weightloom.rules.extending import ancestors, base_model_prefix, layout_config, layout_names, layout_rules

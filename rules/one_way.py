@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator
 
-from weightloom.engine.converter import WeightConverter
 from weightloom.engine.errors import NotInvertible
+from weightloom.engine.mapping.converter import WeightConverter
+from weightloom.engine.mapping.rule import Rule
 from weightloom.engine.ops.base import ConversionOp
-from weightloom.engine.rule import Rule
 
 
 class LoadOnlyWarning(UserWarning):

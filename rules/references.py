@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from weightloom.engine.errors import RuleError
-from weightloom.engine.syntax import tokens
+from weightloom.engine.mapping.syntax import tokens
 
 _SIDES = (("from", "to"), ("parameter", "source"))
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import regex
 
-from weightloom.engine.syntax import Token, group_end, tokens
+from weightloom.engine.mapping.syntax import Token, group_end, tokens
 
 # Characters that stand for their kind: what a pattern says of one it says of the others.
 SAMPLES = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/ :"

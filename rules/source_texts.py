@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from weightloom.engine.claims import Absent, Drop, KeepDtype, Tie
-from weightloom.engine.drop_layers import DropLayers
-from weightloom.engine.prefix import PrefixChange
-from weightloom.engine.renaming import Renaming
-from weightloom.engine.rule import Rule
+from weightloom.engine.mapping.claims import Absent, Drop, KeepDtype, Tie
+from weightloom.engine.mapping.drop_layers import DropLayers
+from weightloom.engine.mapping.prefix import PrefixChange
+from weightloom.engine.mapping.renaming import Renaming
+from weightloom.engine.mapping.rule import Rule
 
 
 def source_texts(rule: Rule) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from weightloom.engine.scope import ModuleNode
+from weightloom.engine.mapping.scope import ModuleNode
 from weightloom.rules.document import SubModel
 
 # The `config` of a sub-model that has the whole model's own.

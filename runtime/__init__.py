@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 from weightloom.engine.exports import exporting
 
 if TYPE_CHECKING:
-    from weightloom.runtime.embedding import embed as embed
-    from weightloom.runtime.generation import generate as generate
-    from weightloom.runtime.inspecting import inspect as inspect
-    from weightloom.runtime.inspection import Inspection as Inspection
-    from weightloom.runtime.loading import load as load
+    from weightloom.runtime.inspecting.inspecting import inspect as inspect
+    from weightloom.runtime.inspecting.inspection import Inspection as Inspection
+    from weightloom.runtime.loading.loading import load as load
     from weightloom.runtime.model import LoadedModel as LoadedModel
-    from weightloom.runtime.saving import save as save
+    from weightloom.runtime.running.embedding import embed as embed
+    from weightloom.runtime.running.generation import generate as generate
+    from weightloom.runtime.saving.saving import save as save
 
 _HOME = {
-    "Inspection": "inspection",
+    "Inspection": "inspecting.inspection",
     "LoadedModel": "model",
-    "embed": "embedding",
-    "generate": "generation",
-    "inspect": "inspecting",
-    "load": "loading",
-    "save": "saving",
+    "embed": "running.embedding",
+    "generate": "running.generation",
+    "inspect": "inspecting.inspecting",
+    "load": "loading.loading",
+    "save": "saving.saving",
 }
 
 __all__ = ["Inspection", "LoadedModel", "embed", "generate", "inspect", "load", "save"]

@@ -10,8 +10,6 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from weightloom.runtime.arguments import Parser, add_output
-from weightloom.runtime.command import Command
 from weightloom.runtime.commands.arch import ARCH
 from weightloom.runtime.commands.convert import CONVERT
 from weightloom.runtime.commands.embed import EMBED
@@ -26,10 +24,12 @@ from weightloom.runtime.commands.rules_show import RULES_SHOW
 from weightloom.runtime.commands.rules_test import RULES_TEST
 from weightloom.runtime.commands.surgery_check import SURGERY_CHECK
 from weightloom.runtime.commands.verify import VERIFY
-from weightloom.runtime.failure import failed
-from weightloom.runtime.outcome import Outcome
-from weightloom.runtime.printing import deliver
-from weightloom.runtime.termination import hearing_termination
+from weightloom.runtime.terminal.arguments import Parser, add_output
+from weightloom.runtime.terminal.command import Command
+from weightloom.runtime.terminal.failure import failed
+from weightloom.runtime.terminal.outcome import Outcome
+from weightloom.runtime.terminal.printing import deliver
+from weightloom.runtime.terminal.termination import hearing_termination
 
 COMMANDS = (INSPECT, PLAN, EXPLAIN, VERIFY, CONVERT, GENERATE, EMBED, ARCH, PLUGINS)
 RULES_COMMANDS = (RULES_LINT, RULES_SHOW, RULES_TEST, RULES_SCHEMA)

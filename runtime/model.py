@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 from weightloom.engine import LoadReport, Plan, TensorSpec
 from weightloom.engine.errors import ConfigError, UsageError
 from weightloom.plugins.architecture import Architecture
-from weightloom.runtime.embedding import EmbedSettings, read_settings
-from weightloom.runtime.opening import Opened
-from weightloom.runtime.tokenizer import Tokenizer
+from weightloom.runtime.opening.opening import Opened
+from weightloom.runtime.running.embedding import EmbedSettings, read_settings
+from weightloom.runtime.tokenizing.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import mlx.nn as nn
 
-    from weightloom.runtime.adapters import Adapters
-    from weightloom.runtime.ranks import Share
-    from weightloom.runtime.text_half import TextHalf
+    from weightloom.runtime.adapting.adapters import Adapters
+    from weightloom.runtime.choosing.text_half import TextHalf
+    from weightloom.runtime.loading.ranks import Share
 
 
 @dataclass
@@ -75,12 +75,12 @@ class LoadedModel:
     def need_tokenizer(self) -> Tokenizer:
         """Give the tokenizer; raises ConfigError, with what was looked for, where the checkpoint has none."""
         if self.tokenizer is None:
-            from weightloom.runtime.vocabulary_search import LOOKED_FOR
+            from weightloom.runtime.tokenizing.vocabulary_search import LOOKED_FOR
 
             raise ConfigError(
                 "this checkpoint has no tokenizer",
                 expected=f"one of these beside the weights: {LOOKED_FOR}",
-                hint="add the file; generate_ids (weightloom.runtime.generation) takes and gives ids",
+                hint="add the file; generate_ids (weightloom.runtime.running.generation) takes and gives ids",
                 file=self.path,
             )
         return self.tokenizer
@@ -97,6 +97,6 @@ class LoadedModel:
                 hint="load it without them",
                 field="adapter",
             )
-        from weightloom.runtime.saving import save
+        from weightloom.runtime.saving.saving import save
 
         return save(self, Path(directory), layout, overwrite)

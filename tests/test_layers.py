@@ -85,7 +85,7 @@ def test_the_guard_sees_a_planted_violation(planted: str) -> None:
 
 
 def test_the_guard_lets_good_imports_pass() -> None:
-    text = "import json\nimport numpy\nfrom weightloom.engine import spec\nimport weightloom.engine.header"
+    text = "import json\nimport numpy\nfrom weightloom.engine import spec\nimport weightloom.engine.checkpoints.header"
     assert not list(violations("engine", text))
     assert not list(violations("engine", "if TYPE_CHECKING:\n    from typing_extensions import Buffer"))
     assert not list(violations("rules", "import yaml\nfrom weightloom.engine import RuleSet"))

@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--decode", type=int, default=64)
     parser.add_argument("--dtype", help="cast the parameters (weightloom)")
     args = parser.parse_args()
-    from weightloom.runtime.ranks import find_group
+    from weightloom.runtime.loading.ranks import find_group
 
     group = find_group()
     vocab = int(json.loads((args.model / "config.json").read_text())["vocab_size"])
@@ -64,14 +64,14 @@ def measure(steps: Steps, vocab: int, prefill: int, decode: int) -> dict[str, An
 
 def bytes_read() -> int:
     """Give what this process has read from files so far; 0 where the system does not count it."""
-    from weightloom.runtime import ranks
+    from weightloom.runtime.loading import ranks
 
     return ranks.bytes_read() or 0
 
 
 def _weightloom(model: Path, group: mx.distributed.Group | None, dtype: str | None) -> Steps:
     from weightloom.runtime import load
-    from weightloom.runtime.generation import generate_ids
+    from weightloom.runtime.running.generation import generate_ids
 
     m = load(model, dtype, sharding=None if group is None else "tensor")
     return lambda prompt, count: generate_ids(m, prompt, count)

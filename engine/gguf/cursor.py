@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 
+from weightloom.engine.checkpoints.source import ByteSource
 from weightloom.engine.errors import CheckpointError
-from weightloom.engine.source import ByteSource
 
 # The largest vocabularies take some 30 MB; a longer header is a damaged one.
 _MOST = 1 << 28

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from math import prod
 from types import MappingProxyType
 
+from weightloom.engine.checkpoints.foreign import foreign_hint
+from weightloom.engine.checkpoints.source import ByteSource
 from weightloom.engine.errors import CheckpointError
-from weightloom.engine.foreign import foreign_hint
 from weightloom.engine.gguf.cursor import Cursor
 from weightloom.engine.gguf.fields import Value, read_fields
 from weightloom.engine.gguf.types import TYPES, GgmlType
 from weightloom.engine.show import shown
-from weightloom.engine.source import ByteSource
 
 MAGIC = b"GGUF"
 _VERSIONS = (2, 3)

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from weightloom.engine.checkpoint import Checkpoint
-from weightloom.engine.contents import collect, merged_metadata
+from weightloom.engine.checkpoints.checkpoint import Checkpoint
+from weightloom.engine.checkpoints.contents import collect, merged_metadata
+from weightloom.engine.checkpoints.file_source import FileSource
+from weightloom.engine.checkpoints.header import build_header, parse_header
+from weightloom.engine.checkpoints.shard import Shard
 from weightloom.engine.errors import CheckpointError
-from weightloom.engine.file_source import FileSource
 from weightloom.engine.gguf.fields import Value
 from weightloom.engine.gguf.header import GgufHeader, GgufTensor, read_header
 from weightloom.engine.gguf.parts import find_parts
 from weightloom.engine.gguf.tensors import Made, translate
 from weightloom.engine.gguf.translated import TranslatedSource
-from weightloom.engine.header import build_header, parse_header
-from weightloom.engine.shard import Shard
 from weightloom.engine.show import shown
 
 

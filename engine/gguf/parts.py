@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from weightloom.engine.discovery import is_directory
+from weightloom.engine.checkpoints.discovery import is_directory
 from weightloom.engine.errors import CheckpointError
 from weightloom.engine.os_errors import storage_error
 from weightloom.engine.show import listed

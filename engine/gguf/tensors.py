@@ -7,10 +7,10 @@ from math import prod
 
 import numpy as np
 
+from weightloom.engine.checkpoints.source import ByteSource
 from weightloom.engine.gguf.blocks import GROUP, PACKINGS, Packing, dequantizer
 from weightloom.engine.gguf.header import GgufTensor
 from weightloom.engine.gguf.translated import Piece, Translation
-from weightloom.engine.source import ByteSource
 from weightloom.engine.spec import TensorSpec
 
 _WEIGHT = ".weight"

@@ -9,9 +9,9 @@ from itertools import accumulate
 
 import numpy as np
 
+from weightloom.engine.checkpoints.reading import byte_view, cut_short
+from weightloom.engine.checkpoints.source import ByteSource
 from weightloom.engine.gguf.blocks import Blocks, Values
-from weightloom.engine.reading import byte_view, cut_short
-from weightloom.engine.source import ByteSource
 
 _SCRATCH = 1 << 20
 

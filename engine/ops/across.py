@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from weightloom.engine.chain import Chain
 from weightloom.engine.errors import PlanError
 from weightloom.engine.ops.alike import check_alike
 from weightloom.engine.ops.base import ConversionOp, axis_of
+from weightloom.engine.planning.chain import Chain
 from weightloom.engine.spec import TensorSpec
-from weightloom.engine.tiles import Shape
+from weightloom.engine.views.tiles import Shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from weightloom.engine.adding_step import Shift
-from weightloom.engine.chain import Chain
 from weightloom.engine.errors import RuleError
 from weightloom.engine.ops.base import ConversionOp, relabel_single
+from weightloom.engine.planning.chain import Chain
+from weightloom.engine.steps.adding_step import Shift
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
-from weightloom.engine.chain import Chain
 from weightloom.engine.errors import NotInvertible, PlanError, RuleError
-from weightloom.engine.expressions import Expression
-from weightloom.engine.tiles import Shape
+from weightloom.engine.mapping.expressions import Expression
+from weightloom.engine.planning.chain import Chain
+from weightloom.engine.views.tiles import Shape
 
 Amount = int | str
 

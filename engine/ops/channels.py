@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from weightloom.engine.chain import Chain
 from weightloom.engine.errors import PlanError, RuleError
-from weightloom.engine.expressions import Expression
+from weightloom.engine.mapping.expressions import Expression
 from weightloom.engine.ops.base import Amount, ConversionOp, amount, relabel_single
+from weightloom.engine.planning.chain import Chain
 
 _MIN_DIMS = 3
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
-from weightloom.engine.chain import Chain
 from weightloom.engine.errors import PlanError, RuleError
 from weightloom.engine.ops.base import Amount, ConversionOp, amount, frozen_sizes, relabel_single
-from weightloom.engine.tiles import Shape
+from weightloom.engine.planning.chain import Chain
+from weightloom.engine.views.tiles import Shape
 
 _KERNEL_DIMS = 3
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from weightloom.engine.chain import Chain
 from weightloom.engine.errors import PlanError
 from weightloom.engine.ops.alike import check_alike
 from weightloom.engine.ops.base import (
@@ -18,6 +17,7 @@ from weightloom.engine.ops.base import (
     not_on_factors,
 )
 from weightloom.engine.ops.diagonal import BlockDiagonal
+from weightloom.engine.planning.chain import Chain
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from weightloom.engine.block_steps import FromMxfp8, FromNvfp4
-from weightloom.engine.chain import Chain
 from weightloom.engine.errors import PlanError, RuleError
 from weightloom.engine.ops.base import ConversionOp, relabel_single
+from weightloom.engine.planning.chain import Chain
+from weightloom.engine.steps.block_steps import FromMxfp8, FromNvfp4
 
 _FLOATS = ("BF16", "F16", "F32")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from weightloom.engine.chain import Chain
 from weightloom.engine.errors import PlanError, RuleError
-from weightloom.engine.gating_step import FLOATS, Gate, GateToWeights, WeightsToGate
 from weightloom.engine.ops.base import ConversionOp
+from weightloom.engine.planning.chain import Chain
+from weightloom.engine.steps.gating_step import FLOATS, Gate, GateToWeights, WeightsToGate
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from weightloom.engine.chain import Chain
 from weightloom.engine.errors import PlanError, RuleError
 from weightloom.engine.ops.base import ConversionOp, OnFactors, along, axis_of, relabel_single
+from weightloom.engine.planning.chain import Chain
 
 
 @dataclass(frozen=True, slots=True)

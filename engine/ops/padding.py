@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from weightloom.engine.chain import Chain
 from weightloom.engine.errors import PlanError
-from weightloom.engine.expressions import Expression
+from weightloom.engine.mapping.expressions import Expression
 from weightloom.engine.ops.base import Amount, ConversionOp, amount, axis_of, relabel_single, target_shape
+from weightloom.engine.planning.chain import Chain
 from weightloom.engine.spec import TensorSpec
 
 

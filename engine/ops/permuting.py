@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from weightloom.engine.chain import Chain, Part
 from weightloom.engine.errors import PlanError, RuleError
 from weightloom.engine.ops.base import (
     Amount,
@@ -19,6 +18,7 @@ from weightloom.engine.ops.base import (
     relabel_single,
     with_text_config,
 )
+from weightloom.engine.planning.chain import Chain, Part
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from weightloom.engine.chain import Chain
 from weightloom.engine.errors import PlanError, RuleError
-from weightloom.engine.expressions import Expression
+from weightloom.engine.mapping.expressions import Expression
 from weightloom.engine.ops.base import (
     Amount,
     ConversionOp,
@@ -18,7 +17,8 @@ from weightloom.engine.ops.base import (
     relabel_single,
     with_text_config,
 )
-from weightloom.engine.scaling_step import Divided, Factors, Multiplied
+from weightloom.engine.planning.chain import Chain
+from weightloom.engine.steps.scaling_step import Divided, Factors, Multiplied
 
 Factor = float | str
 # As MLX packs the codes of quantized rows.

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from weightloom.engine.chain import Chain
 from weightloom.engine.errors import PlanError, RuleError
 from weightloom.engine.ops.base import (
     Amount,
@@ -18,7 +17,8 @@ from weightloom.engine.ops.base import (
     sizes_of,
     target_shape,
 )
-from weightloom.engine.tiles import Shape
+from weightloom.engine.planning.chain import Chain
+from weightloom.engine.views.tiles import Shape
 
 
 @dataclass(frozen=True, slots=True)

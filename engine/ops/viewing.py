@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from weightloom.engine.chain import Chain
 from weightloom.engine.dtypes import DTYPES
 from weightloom.engine.errors import RuleError
 from weightloom.engine.ops.base import ConversionOp, relabel_single
-from weightloom.engine.viewing_step import Reinterpret
+from weightloom.engine.planning.chain import Chain
+from weightloom.engine.steps.viewing_step import Reinterpret
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from weightloom.engine.moves import Specs
 from weightloom.engine.surgery.steps import irreversible
+from weightloom.engine.views.moves import Specs
 
 if TYPE_CHECKING:
     import mlx.core as mx

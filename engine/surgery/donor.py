@@ -9,7 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from weightloom.engine.plan import Plan
-from weightloom.engine.report import LoadReport
+from weightloom.engine.planning.report import LoadReport
 from weightloom.engine.spec import TensorSpec
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from weightloom.engine.moves import Specs
 from weightloom.engine.surgery.glob import Glob
 from weightloom.engine.surgery.names import Names
 from weightloom.engine.surgery.operation import Edit, Operation
 from weightloom.engine.surgery.steps import irreversible
+from weightloom.engine.views.moves import Specs
 
 if TYPE_CHECKING:
     import mlx.core as mx

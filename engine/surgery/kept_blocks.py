@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from weightloom.engine.errors import PlanError
-from weightloom.engine.moves import Specs
 from weightloom.engine.spec import TensorSpec
 from weightloom.engine.surgery.steps import irreversible
+from weightloom.engine.views.moves import Specs
 
 if TYPE_CHECKING:
     import mlx.core as mx

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from weightloom.engine.errors import PlanError
-from weightloom.engine.groups import Group
-from weightloom.engine.lossy import lossy_records
 from weightloom.engine.plan import Kept, Plan
-from weightloom.engine.program import Program
-from weightloom.engine.report import Dropped
+from weightloom.engine.planning.groups import Group
+from weightloom.engine.planning.lossy import lossy_records
+from weightloom.engine.planning.report import Dropped
 from weightloom.engine.surgery.kept_blocks import KeptBlocks
+from weightloom.engine.views.program import Program
 
 
 def without(plan: Plan, renamed: Mapping[str, str | None], title: str) -> Plan:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from weightloom.engine.groups import Group
-from weightloom.engine.lossy import lossy_records
 from weightloom.engine.plan import Plan
-from weightloom.engine.program import Program, Step, widened
+from weightloom.engine.planning.groups import Group
+from weightloom.engine.planning.lossy import lossy_records
 from weightloom.engine.surgery.leaving import without
 from weightloom.engine.surgery.names import Names
 from weightloom.engine.surgery.operation import Change, Edit, Operation, Side
+from weightloom.engine.views.program import Program, Step, widened
 
 Steps = Mapping[str, Sequence[Step]]
 

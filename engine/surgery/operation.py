@@ -9,12 +9,12 @@ from enum import Enum
 from typing import Any, ClassVar
 
 from weightloom.engine.errors import PlanError
-from weightloom.engine.program import ValueStep
-from weightloom.engine.rule import Place
+from weightloom.engine.mapping.rule import Place
 from weightloom.engine.show import listed
 from weightloom.engine.spec import TensorSpec
 from weightloom.engine.surgery.glob import Glob
 from weightloom.engine.surgery.names import Names
+from weightloom.engine.views.program import ValueStep
 
 FLOATS = ("F16", "BF16", "F32")
 

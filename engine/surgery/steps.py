@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from weightloom.engine.errors import NotInvertible
-from weightloom.engine.moves import Specs
+from weightloom.engine.views.moves import Specs
 
 if TYPE_CHECKING:
     import mlx.core as mx

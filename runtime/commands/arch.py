@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from weightloom.runtime.command import Command
-from weightloom.runtime.outcome import FINE, Outcome
+from weightloom.runtime.terminal.command import Command
+from weightloom.runtime.terminal.outcome import FINE, Outcome
 
 if TYPE_CHECKING:
     from weightloom.plugins.architecture import Architecture

@@ -8,14 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weightloom.engine.discovery import KEPT_NAME
-from weightloom.runtime.arguments import add_reading, add_surgery, byte_count
-from weightloom.runtime.command import Command
-from weightloom.runtime.outcome import FINE, Outcome
-from weightloom.runtime.text import plural, size
+from weightloom.engine.checkpoints.discovery import KEPT_NAME
+from weightloom.runtime.terminal.arguments import add_reading, add_surgery, byte_count
+from weightloom.runtime.terminal.command import Command
+from weightloom.runtime.terminal.outcome import FINE, Outcome
+from weightloom.runtime.terminal.text import plural, size
 
 if TYPE_CHECKING:
-    from weightloom.runtime.conversion import Converted
+    from weightloom.runtime.converting.conversion import Converted
 
 
 _DTYPES = {"bf16": "BF16", "f16": "F16", "f32": "F32"}
@@ -48,10 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Convert the checkpoint."""
-    from weightloom.runtime.conversion import Order, convert
-    from weightloom.runtime.progress import progress_bar
-    from weightloom.runtime.reading import wish_of
-    from weightloom.runtime.surgery import asked_surgery
+    from weightloom.runtime.converting.conversion import Order, convert
+    from weightloom.runtime.inspecting.reading import wish_of
+    from weightloom.runtime.surgery.surgery import asked_surgery
+    from weightloom.runtime.terminal.progress import progress_bar
 
     dtype = _DTYPES.get(args.dtype)
     order = Order(

@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from weightloom.runtime.command import Command
 from weightloom.runtime.commands.generate import add_running, complaint, load_model
-from weightloom.runtime.outcome import FINE, Outcome
+from weightloom.runtime.terminal.command import Command
+from weightloom.runtime.terminal.outcome import FINE, Outcome
 
 _POOLINGS = ("mean", "cls", "max", "last")
 
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
     import mlx.core as mx
 
-    from weightloom.runtime.embedding import embed
+    from weightloom.runtime.running.embedding import embed
 
     vectors = embed(m, texts, pooling=args.pooling)
     unit = vectors / mx.maximum(mx.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from weightloom.runtime.arguments import add_reading
-from weightloom.runtime.command import Command
-from weightloom.runtime.outcome import FINE, Outcome
+from weightloom.runtime.terminal.arguments import add_reading
+from weightloom.runtime.terminal.command import Command
+from weightloom.runtime.terminal.outcome import FINE, Outcome
 
 if TYPE_CHECKING:
-    from weightloom.engine.describe import Step
     from weightloom.engine.plan import Plan
+    from weightloom.engine.planning.describe import Step
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Explain one name."""
-    from weightloom.runtime.reading import planned, wish_of
+    from weightloom.runtime.inspecting.reading import planned, wish_of
 
     with planned(args.path, wish_of(args)) as found:
         plan = found.plan

@@ -6,13 +6,13 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from weightloom.runtime.arguments import add_surgery, count
-from weightloom.runtime.command import Command
-from weightloom.runtime.outcome import FINE, Outcome
+from weightloom.runtime.terminal.arguments import add_surgery, count
+from weightloom.runtime.terminal.command import Command
+from weightloom.runtime.terminal.outcome import FINE, Outcome
 
 if TYPE_CHECKING:
+    from weightloom.runtime.loading.ranks import Way
     from weightloom.runtime.model import LoadedModel
-    from weightloom.runtime.ranks import Way
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,8 +55,8 @@ def load_model(
     from weightloom.runtime.extras import need_mlx
 
     need_mlx()
-    from weightloom.runtime.loading import load
-    from weightloom.runtime.progress import progress_bar
+    from weightloom.runtime.loading.loading import load
+    from weightloom.runtime.terminal.progress import progress_bar
 
     with progress_bar("load", args.quiet) as progress:
         return load(
@@ -76,8 +76,8 @@ def run(args: argparse.Namespace) -> Outcome:
     from weightloom.runtime.extras import need_mlx
 
     need_mlx()
-    from weightloom.runtime.generation import generate
-    from weightloom.runtime.ranks import find_group
+    from weightloom.runtime.loading.ranks import find_group
+    from weightloom.runtime.running.generation import generate
 
     m = load_model(args, args.parallel if find_group() is not None else None, args.adapter)
     speaks = m.share is None or m.share.group.rank() == 0
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
 def _spoken(pieces: Iterator[str], quiet: bool) -> str:
     """Write pieces as they come, unless it is to be quiet, until nobody listens; give all as one text."""
-    from weightloom.runtime.printing import put
+    from weightloom.runtime.terminal.printing import put
 
     said: list[str] = []
     for piece in pieces:

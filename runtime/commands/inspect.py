@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from weightloom.runtime.arguments import add_reading
-from weightloom.runtime.command import Command
-from weightloom.runtime.outcome import FINE, Outcome
+from weightloom.runtime.terminal.arguments import add_reading
+from weightloom.runtime.terminal.command import Command
+from weightloom.runtime.terminal.outcome import FINE, Outcome
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,8 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Inspect the checkpoint."""
-    from weightloom.runtime.inspecting import inspect
-    from weightloom.runtime.reading import wish_of
+    from weightloom.runtime.inspecting.inspecting import inspect
+    from weightloom.runtime.inspecting.reading import wish_of
 
     found = inspect(args.path, estimate_memory=args.estimate_memory, wish=wish_of(args))
     return Outcome(FINE, {"command": "inspect", **found.to_json()}, str(found))

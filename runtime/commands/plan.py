@@ -6,14 +6,14 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from weightloom.runtime.arguments import add_reading, count
-from weightloom.runtime.command import Command
-from weightloom.runtime.outcome import AT_FAULT, FINE, Outcome
-from weightloom.runtime.text import aligned, plural, size
+from weightloom.runtime.terminal.arguments import add_reading, count
+from weightloom.runtime.terminal.command import Command
+from weightloom.runtime.terminal.outcome import AT_FAULT, FINE, Outcome
+from weightloom.runtime.terminal.text import aligned, plural, size
 
 if TYPE_CHECKING:
-    from weightloom.engine.describe import Row
     from weightloom.engine.plan import Plan
+    from weightloom.engine.planning.describe import Row
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,9 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Plan the checkpoint; exit code 1 when it would not load."""
-    from weightloom.engine.verdict import problem
-    from weightloom.runtime.reading import planned, wish_of
-    from weightloom.runtime.summary import choice_json, choice_lines
+    from weightloom.engine.planning.verdict import problem
+    from weightloom.runtime.inspecting.reading import planned, wish_of
+    from weightloom.runtime.terminal.summary import choice_json, choice_lines
 
     with planned(args.path, wish_of(args)) as found:
         plan = found.plan
@@ -58,7 +58,7 @@ def _cells(row: Row) -> tuple[str, str, str, str, str]:
 
 
 def _verdict(plan: Plan, layout: str, loads: bool) -> Iterator[str]:
-    from weightloom.runtime.opening import GGUF
+    from weightloom.runtime.opening.opening import GGUF
 
     back = "no, GGUF is read and not written" if layout == GGUF else "yes" if plan.invertible else "no"
     yield f"would load: {'yes' if loads else 'no'}"

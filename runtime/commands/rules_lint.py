@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from weightloom.runtime.command import Command
-from weightloom.runtime.outcome import AT_FAULT, FINE, Outcome
-from weightloom.runtime.text import plural
+from weightloom.runtime.terminal.command import Command
+from weightloom.runtime.terminal.outcome import AT_FAULT, FINE, Outcome
+from weightloom.runtime.terminal.text import plural
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

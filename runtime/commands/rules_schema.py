@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from weightloom.runtime.command import Command
-from weightloom.runtime.outcome import FINE, Outcome
+from weightloom.runtime.terminal.command import Command
+from weightloom.runtime.terminal.outcome import FINE, Outcome
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from weightloom.runtime.command import Command
-from weightloom.runtime.outcome import FINE, Outcome
-from weightloom.runtime.text import plural
+from weightloom.runtime.terminal.command import Command
+from weightloom.runtime.terminal.outcome import FINE, Outcome
+from weightloom.runtime.terminal.text import plural
 
 if TYPE_CHECKING:
-    from weightloom.engine.rule import Rule
+    from weightloom.engine.mapping.rule import Rule
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,8 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """List the rules."""
-    from weightloom.runtime.choice import Wish, choose
-    from weightloom.runtime.summary import choice_json, choice_lines
+    from weightloom.runtime.choosing.choice import Wish, choose
+    from weightloom.runtime.terminal.summary import choice_json, choice_lines
 
     choice = choose(None, Wish(layout=args.layout, model_type=args.identifier), args.identifier)
     rules = choice.rules()

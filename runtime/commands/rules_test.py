@@ -9,12 +9,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weightloom.runtime.command import Command
-from weightloom.runtime.outcome import AT_FAULT, FINE, Outcome
-from weightloom.runtime.text import plural
+from weightloom.runtime.terminal.command import Command
+from weightloom.runtime.terminal.outcome import AT_FAULT, FINE, Outcome
+from weightloom.runtime.terminal.text import plural
 
 if TYPE_CHECKING:
-    from weightloom.runtime.fates import Fate
+    from weightloom.runtime.inspecting.fates import Fate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,9 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Try the rules on the names; exit code 1 when a converter cannot work on them."""
-    from weightloom.runtime.config import read_config
-    from weightloom.runtime.fates import fates
-    from weightloom.runtime.resolution import user_rules
+    from weightloom.runtime.choosing.resolution import user_rules
+    from weightloom.runtime.configs.config import read_config
+    from weightloom.runtime.inspecting.fates import fates
 
     rules = user_rules(args.file, args.layout)
     config = read_config(Path(args.config)).values if args.config else {}

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weightloom.runtime.arguments import add_reading
-from weightloom.runtime.command import Command
-from weightloom.runtime.outcome import FINE, Outcome
-from weightloom.runtime.text import plural
+from weightloom.runtime.terminal.arguments import add_reading
+from weightloom.runtime.terminal.command import Command
+from weightloom.runtime.terminal.outcome import FINE, Outcome
+from weightloom.runtime.terminal.text import plural
 
 if TYPE_CHECKING:
     from weightloom.engine.surgery import Change
@@ -25,9 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Check the file against a checkpoint; an operation that does not fit is an error."""
-    from weightloom.runtime.reading import planned, wish_of
-    from weightloom.runtime.surgery import operated_plan
-    from weightloom.runtime.surgery_file import read_surgery
+    from weightloom.runtime.inspecting.reading import planned, wish_of
+    from weightloom.runtime.surgery.surgery import operated_plan
+    from weightloom.runtime.surgery.surgery_file import read_surgery
 
     surgery = read_surgery(Path(args.file))
     with planned(args.path, wish_of(args)) as found:

@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weightloom.runtime.arguments import add_reading, add_surgery
-from weightloom.runtime.command import Command
-from weightloom.runtime.outcome import AT_FAULT, FINE, Outcome
-from weightloom.runtime.text import plural, size
+from weightloom.runtime.terminal.arguments import add_reading, add_surgery
+from weightloom.runtime.terminal.command import Command
+from weightloom.runtime.terminal.outcome import AT_FAULT, FINE, Outcome
+from weightloom.runtime.terminal.text import plural, size
 
 if TYPE_CHECKING:
-    from weightloom.runtime.verification import FilePair, Verification
+    from weightloom.runtime.converting.verification import FilePair, Verification
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,14 +29,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Verify; exit code 1 when anything differs."""
     from weightloom.engine.errors import UsageError
+    from weightloom.runtime.converting.verification import verify
     from weightloom.runtime.extras import need_mlx
-    from weightloom.runtime.opening import GGUF
-    from weightloom.runtime.progress import progress_bar
-    from weightloom.runtime.reading import planned, wish_of
-    from weightloom.runtime.space import need_space
-    from weightloom.runtime.summary import choice_json
-    from weightloom.runtime.surgery import asked_surgery, operated_plan
-    from weightloom.runtime.verification import verify
+    from weightloom.runtime.inspecting.reading import planned, wish_of
+    from weightloom.runtime.opening.opening import GGUF
+    from weightloom.runtime.surgery.surgery import asked_surgery, operated_plan
+    from weightloom.runtime.terminal.progress import progress_bar
+    from weightloom.runtime.terminal.space import need_space
+    from weightloom.runtime.terminal.summary import choice_json
 
     surgery = asked_surgery(args.surgery)
     with planned(args.path, wish_of(args)) as found:
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
 
 def _lines(result: Verification) -> Iterator[str]:
-    from weightloom.runtime.verification import MAX_DIFFERENCES
+    from weightloom.runtime.converting.verification import MAX_DIFFERENCES
 
     equal = result.tensors - len(result.differences)
     yield f"{equal} of {plural(result.tensors, 'tensor')} byte-equal ({size(result.nbytes)})"

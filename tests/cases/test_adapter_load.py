@@ -15,7 +15,7 @@ from tests.cases.fixtures import Array, Arrays, const, filled, write
 from tests.runtime.models import config_of, write_model
 from weightloom.engine import PlanError
 from weightloom.engine.errors import ConfigError, UsageError
-from weightloom.runtime.loading import load
+from weightloom.runtime.loading.loading import load
 from weightloom.runtime.model import LoadedModel
 
 LORA = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q_proj"]}

@@ -13,11 +13,11 @@ import pytest
 
 from tests.cases.fixtures import Arrays, assert_same, const, contents, filled, iota, write
 from weightloom.engine import CheckpointError
-from weightloom.runtime.choice import Wish
-from weightloom.runtime.conversion import Order, convert
-from weightloom.runtime.layout_seen import choose_opened
-from weightloom.runtime.opening import open_path
-from weightloom.runtime.reading import plan_opened
+from weightloom.runtime.choosing.choice import Wish
+from weightloom.runtime.choosing.layout_seen import choose_opened
+from weightloom.runtime.converting.conversion import Order, convert
+from weightloom.runtime.inspecting.reading import plan_opened
+from weightloom.runtime.opening.opening import open_path
 
 
 def checkpoint(folder: Path, arrays: Arrays, config: Mapping[str, Any], said: str | None) -> Path:

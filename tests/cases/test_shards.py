@@ -22,7 +22,7 @@ from tests.cases.fixtures import (
     write_sharded,
 )
 from weightloom.engine import Checkpoint, CheckpointError
-from weightloom.engine.save import copy_checkpoint, save
+from weightloom.engine.saving.save import copy_checkpoint, save
 
 
 def test_c70_a_shard_that_the_index_names_and_is_not_there(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ from tests.cases.fixtures import (
     write,
 )
 from weightloom.engine import Plan, PlanError, Sharding, Tie, save_plan
-from weightloom.engine.cast import with_dtype
-from weightloom.engine.save import convert
+from weightloom.engine.planning.cast import with_dtype
+from weightloom.engine.saving.save import convert
 from weightloom.rules import load_rules
 
 RULES = [Tie(r"^lm_head\.(weight|scales|biases)", r"model.embed_tokens.\1", when="tie_word_embeddings")]

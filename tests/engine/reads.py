@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from weightloom.engine.checkpoint import Checkpoint
+from weightloom.engine.checkpoints.checkpoint import Checkpoint
 
 
 def data_of(checkpoint: Checkpoint, name: str) -> bytes:

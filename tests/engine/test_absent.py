@@ -29,7 +29,7 @@ from weightloom.engine import (
     build_plan,
     save_plan,
 )
-from weightloom.engine.restoring import same_bytes
+from weightloom.engine.saving.restoring import same_bytes
 
 F4 = TensorSpec("F32", (4,))
 

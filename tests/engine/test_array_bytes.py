@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.engine.reads import data_of
-from weightloom.engine.checkpoint import Checkpoint
+from weightloom.engine.checkpoints.checkpoint import Checkpoint
 from weightloom.engine.errors import CheckpointError
 from weightloom.engine.spec import TensorSpec
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weightloom.engine import TensorSpec
-from weightloom.engine.blocks import blocks
-from weightloom.engine.gather import gather
-from weightloom.engine.view import View
+from weightloom.engine.reading.gather import gather
+from weightloom.engine.views.blocks import blocks
+from weightloom.engine.views.view import View
 
 SHAPES = st.lists(st.integers(0, 6), max_size=4).map(tuple)
 

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.raw_files import file_bytes
+from weightloom.engine.checkpoints.header import build_header, parse_header
 from weightloom.engine.dtypes import DTYPES
 from weightloom.engine.errors import CheckpointError
-from weightloom.engine.header import build_header, parse_header
 from weightloom.engine.spec import TensorSpec
 
 SPECS = st.builds(TensorSpec, st.sampled_from(sorted(set(DTYPES) - {"F4"})), st.tuples(st.integers(0, 3), st.just(4)))

@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 
 from tests.engine.raw_files import entry, f32, file_bytes, write, write_f32, write_index
 from tests.engine.reads import data_of, value_of
-from weightloom.engine.checkpoint import Checkpoint, Shadowed
+from weightloom.engine.checkpoints.checkpoint import Checkpoint, Shadowed
 from weightloom.engine.errors import CheckpointError, StorageError, UsageError, WeightloomError
 from weightloom.engine.spec import TensorSpec
 
@@ -309,7 +309,7 @@ def test_specs_of_a_checkpoint_make_one_without_places(indexed: Path) -> None:
 
 def test_neither_mlx_nor_numpy_is_imported_to_read_headers(indexed: Path) -> None:
     code = (
-        "import sys; from weightloom.engine.checkpoint import Checkpoint;"
+        "import sys; from weightloom.engine.checkpoints.checkpoint import Checkpoint;"
         f"Checkpoint.open({str(indexed)!r}); print([m for m in ('mlx', 'mlx.core', 'numpy') if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

@@ -10,7 +10,7 @@ import pytest
 SCRIPT = """
 import sys
 from weightloom.engine import TensorSpec, PlanError
-from weightloom.engine.virtual_file import load_arrays
+from weightloom.engine.reading.virtual_file import load_arrays
 
 def fill(number, out):
     if number == {bad}:

@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from tests.engine.fault_shim import CRASHES, EXIT_CODE, EXITS, CountingFiles, Crash, beside, recover, snapshot
-from weightloom.engine.commit import replacing_directory
 from weightloom.engine.errors import StorageError
-from weightloom.engine.files import FILES, Files
-from weightloom.engine.shards import ShardWriter, index_json
+from weightloom.engine.saving.commit import replacing_directory
+from weightloom.engine.saving.files import FILES, Files
+from weightloom.engine.saving.shards import ShardWriter, index_json
 
 OLD_OURS = [
     "model-00001-of-00002.safetensors",
@@ -246,9 +246,9 @@ def test_everything_is_on_the_device_before_the_swap(tmp_path: Path) -> None:
 SAVER = """
 import sys
 from pathlib import Path
-from weightloom.engine.commit import replacing_directory
-from weightloom.engine.files import FILES
-from weightloom.engine.shards import ShardWriter
+from weightloom.engine.saving.commit import replacing_directory
+from weightloom.engine.saving.files import FILES
+from weightloom.engine.saving.shards import ShardWriter
 
 target, size = Path(sys.argv[1]), 1 << 20
 print("ready", flush=True)

@@ -22,7 +22,7 @@ from weightloom.engine import (
     WeightRenaming,
     build_plan,
 )
-from weightloom.engine.floats import check_floats, with_floats
+from weightloom.engine.planning.floats import check_floats, with_floats
 
 ROWS, COLUMNS, BLOCK = 5, 7, (2, 3)
 Values = np.ndarray[Any, Any]

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from tests.engine.fuzz_files import changed_text, changed_value, dump, headers, indexes
 from tests.engine.raw_files import entry, file_bytes, write
-from weightloom.engine.checkpoint import Checkpoint
+from weightloom.engine.checkpoints.checkpoint import Checkpoint
+from weightloom.engine.checkpoints.header import Header, read_header
+from weightloom.engine.checkpoints.index import Index, parse_index
+from weightloom.engine.checkpoints.source import MemorySource
 from weightloom.engine.errors import CheckpointError, WeightloomError
-from weightloom.engine.header import Header, read_header
-from weightloom.engine.index import Index, parse_index
-from weightloom.engine.source import MemorySource
 
 # Inputs made in one example: drawing one by one costs ten times the time of what is tested.
 BATCH = 10

@@ -11,14 +11,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.strategies import elements_of, move_programs, packed_bytes
-from weightloom.engine.algebra import NumpyAlgebra
 from weightloom.engine.errors import PlanError
-from weightloom.engine.gather import check_bytes, gather, gather_within, runs, scratch_needed, scratch_within
-from weightloom.engine.limits import Limits
-from weightloom.engine.moves import Cut, Join, Permute, Reorder, Reshape
-from weightloom.engine.program import Program
+from weightloom.engine.reading.gather import check_bytes, gather, gather_within, runs, scratch_needed, scratch_within
+from weightloom.engine.reading.limits import Limits
 from weightloom.engine.spec import TensorSpec
-from weightloom.engine.view import View
+from weightloom.engine.views.algebra import NumpyAlgebra
+from weightloom.engine.views.moves import Cut, Join, Permute, Reorder, Reshape
+from weightloom.engine.views.program import Program
+from weightloom.engine.views.view import View
 
 GAP = 64 << 10
 LIMITS = st.builds(

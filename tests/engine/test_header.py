@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from tests.engine.raw_files import entry, f32, file_bytes
+from weightloom.engine.checkpoints.header import MAX_HEADER_BYTES, Header, read_header
+from weightloom.engine.checkpoints.source import MemorySource
 from weightloom.engine.dtypes import DTYPES
 from weightloom.engine.errors import CheckpointError
-from weightloom.engine.header import MAX_HEADER_BYTES, Header, read_header
-from weightloom.engine.source import MemorySource
 
 
 def read(header: object, data: bytes = b"") -> Header:

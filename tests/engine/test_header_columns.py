@@ -9,11 +9,11 @@ import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
+from weightloom.engine.checkpoints.header import parse_header
+from weightloom.engine.checkpoints.header_columns import Columns, read_columns
+from weightloom.engine.checkpoints.strict_json import parse_object, parse_regular, strings_in
 from weightloom.engine.errors import CheckpointError
-from weightloom.engine.header import parse_header
-from weightloom.engine.header_columns import Columns, read_columns
 from weightloom.engine.spec import TensorSpec
-from weightloom.engine.strict_json import parse_object, parse_regular, strings_in
 
 NAMES = st.sampled_from(("a", "model.1.w", "é", "__metadata__", ":", "],[", "dtype"))
 SHAPES = st.lists(st.integers(0, 12), max_size=3)

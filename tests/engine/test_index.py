@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.engine.raw_files import write_index
+from weightloom.engine.checkpoints.index import parse_index, read_index
 from weightloom.engine.errors import CheckpointError
-from weightloom.engine.index import parse_index, read_index
 
 INDEX = "model.safetensors.index.json"
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from tests.cases.fixtures import Arrays, contents, write, write_index
 from weightloom.engine import Checkpoint, CheckpointError, TensorSpec, UsageError, build_plan
-from weightloom.engine.discovery import KEPT_NAME
-from weightloom.engine.kept_file import data_lengths, kept_shard
-from weightloom.engine.kept_names import CONFIG, HEADER, RECORD, kept_names
-from weightloom.engine.kept_note import KeptNote, read_note, specs_digest
-from weightloom.engine.recorded import RecordedSource, recorded_checkpoint, recorded_config
-from weightloom.engine.save import convert, copy_checkpoint
-from weightloom.engine.source import MemorySource
+from weightloom.engine.checkpoints.discovery import KEPT_NAME
+from weightloom.engine.checkpoints.kept_names import CONFIG, HEADER, RECORD, kept_names
+from weightloom.engine.checkpoints.kept_note import KeptNote, read_note, specs_digest
+from weightloom.engine.checkpoints.recorded import RecordedSource, recorded_checkpoint, recorded_config
+from weightloom.engine.checkpoints.source import MemorySource
+from weightloom.engine.saving.kept_file import data_lengths, kept_shard
+from weightloom.engine.saving.save import convert, copy_checkpoint
 
 A: Arrays = {"a": np.arange(6, dtype=np.float32), "b": np.ones((2, 3), np.float16)}
 B: Arrays = {"c": np.arange(4, dtype=np.int32), "a": np.full(6, 7, np.float32)}

@@ -18,7 +18,7 @@ from tests.laws.sources import NotedSource, in_memory, with_sources
 from tests.laws.worlds import bytes_of, worlds
 from tests.strategies import share
 from weightloom.engine import Checkpoint, CheckpointError, Plan, PlanError, Sharding, Tie, UsageError, build_plan
-from weightloom.engine.cast import with_dtype
+from weightloom.engine.planning.cast import with_dtype
 
 SECOND = "model-00002-of-00002.safetensors"
 

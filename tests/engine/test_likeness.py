@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from weightloom.engine import Checkpoint, IndexMap, Rule, TensorSpec, WeightRenaming, build_plan
-from weightloom.engine.blindness import Spelt, spelt_numbers
-from weightloom.engine.resolve import by_likeness
-from weightloom.engine.shapes import Shape, by_shape
+from weightloom.engine.mapping.blindness import Spelt, spelt_numbers
+from weightloom.engine.mapping.shapes import Shape, by_shape
+from weightloom.engine.planning.resolve import by_likeness
 
 LAYERS = [f"layers.{layer}.{part}.w1" for layer in range(12) for part in ("attn", "mlp")]
 MTP = [f"mtp.{n}.w" for n in range(3)]

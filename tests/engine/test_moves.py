@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from weightloom.engine.errors import PlanError
-from weightloom.engine.moves import Cut, Join, Move, Permute, Reorder, Reshape
 from weightloom.engine.spec import TensorSpec
+from weightloom.engine.views.moves import Cut, Join, Move, Permute, Reorder, Reshape
 
 SPECS = (TensorSpec("F32", (4, 6)), TensorSpec("F32", (2, 6)), TensorSpec("BF16", (2, 6)))
 

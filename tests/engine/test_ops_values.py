@@ -30,14 +30,14 @@ from weightloom.engine import (
     build_plan,
     save_plan,
 )
-from weightloom.engine.block_codes import e4m3_values, e8m0_values
-from weightloom.engine.cast import with_dtype
-from weightloom.engine.chain import Chain
 from weightloom.engine.dtypes import byte_length
-from weightloom.engine.moves import Specs
-from weightloom.engine.read_bytes import parts_read
-from weightloom.engine.save import convert
-from weightloom.engine.sharding import Kind
+from weightloom.engine.planning.cast import with_dtype
+from weightloom.engine.planning.chain import Chain
+from weightloom.engine.planning.sharding import Kind
+from weightloom.engine.reading.read_bytes import parts_read
+from weightloom.engine.saving.save import convert
+from weightloom.engine.steps.block_codes import e4m3_values, e8m0_values
+from weightloom.engine.views.moves import Specs
 
 SOURCES = ("w13_weight", "w13_weight_scale", "w13_weight_amax", "w13_weight_outer_scale_denominator")
 RULE = WeightConverter(SOURCES, "gate_up_proj", [DequantizeExperts()], optional=SOURCES[1:])

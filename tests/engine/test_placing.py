@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weightloom.engine.placing import place
+from weightloom.engine.reading.placing import place
 
 
 @given(st.lists(st.sampled_from((1, 2, 3, 40, 70)), min_size=0, max_size=3), st.data())

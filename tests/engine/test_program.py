@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import elements_of, move_programs
-from weightloom.engine.algebra import NumpyAlgebra
 from weightloom.engine.errors import NotInvertible, PlanError
-from weightloom.engine.moves import Cut, Join, Permute, Reorder, Reshape, Specs
-from weightloom.engine.program import Program, ValueStep
 from weightloom.engine.spec import TensorSpec
-from weightloom.engine.view import View
+from weightloom.engine.views.algebra import NumpyAlgebra
+from weightloom.engine.views.moves import Cut, Join, Permute, Reorder, Reshape, Specs
+from weightloom.engine.views.program import Program, ValueStep
+from weightloom.engine.views.view import View
 
 
 @dataclass(frozen=True, slots=True)

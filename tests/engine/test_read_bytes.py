@@ -14,8 +14,8 @@ from tests.laws.sources import NotedSource, in_memory, of_array, with_sources
 from tests.laws.worlds import Tensor, World
 from tests.strategies import share
 from weightloom.engine import Checkpoint, Plan, Sharding, Transpose, WeightConverter, build_plan
-from weightloom.engine.cast import with_dtype
-from weightloom.engine.read_bytes import parts_read, reading_notes
+from weightloom.engine.planning.cast import with_dtype
+from weightloom.engine.reading.read_bytes import parts_read, reading_notes
 
 
 def read_by(plan: Plan, sources: list[NotedSource], sharding: Sharding) -> int:

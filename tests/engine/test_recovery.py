@@ -8,7 +8,7 @@ import pytest
 
 from tests.engine.raw_files import write_f32
 from tests.engine.reads import value_of
-from weightloom.engine.checkpoint import Checkpoint
+from weightloom.engine.checkpoints.checkpoint import Checkpoint
 from weightloom.engine.errors import UsageError
 
 

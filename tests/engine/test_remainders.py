@@ -23,8 +23,8 @@ from weightloom.engine import (
     build_plan,
     save_plan,
 )
-from weightloom.engine.cast import with_dtype
-from weightloom.engine.save import convert
+from weightloom.engine.planning.cast import with_dtype
+from weightloom.engine.saving.save import convert
 
 CONFIG = {"vocab_size": 8, "text_config": {"unpadded_vocab_size": 5}}
 UNPAD = WeightConverter("head.weight", "lm_head.weight", [Unpad(0, "text_config.unpadded_vocab_size", "vocab_size")])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weightloom.engine.report import Incomplete, LoadReport
+from weightloom.engine.planning.report import Incomplete, LoadReport
 
 
 def lacking(layer: int) -> Incomplete:

@@ -26,7 +26,7 @@ from weightloom.engine import (
     save_plan,
     scoped_rules,
 )
-from weightloom.engine.resolve import resolve, resolve_each
+from weightloom.engine.planning.resolve import resolve, resolve_each
 
 SPEC = TensorSpec("F32", (4, 2))
 
@@ -118,7 +118,7 @@ def test_7_one_group_a_layer_and_each_part_permuted_by_its_own_head_count() -> N
     assert len(plan.groups) == 12
     import numpy as np
 
-    from weightloom.engine.algebra import NumpyAlgebra
+    from weightloom.engine.views.algebra import NumpyAlgebra
 
     rows = np.arange(48).reshape(16, 3)
     q, k, v = plan.groups[0].program.apply((rows,), NumpyAlgebra())

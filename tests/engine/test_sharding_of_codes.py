@@ -15,11 +15,11 @@ from tests.cases.fixtures import plan_of, write
 from tests.laws.sources import in_memory, of_array
 from tests.laws.worlds import Tensor, World, bytes_of
 from weightloom.engine import PlanError, Sharding, TensorSpec
-from weightloom.engine.blocks_of_scales import Blocks, blocks_along, scales_of, weight_of
-from weightloom.engine.floats import with_floats
-from weightloom.engine.read_bytes import parts_read
-from weightloom.engine.sharding import Kind
-from weightloom.engine.wanted import Computed, Cutter, computed
+from weightloom.engine.planning.blocks_of_scales import Blocks, blocks_along, scales_of, weight_of
+from weightloom.engine.planning.floats import with_floats
+from weightloom.engine.planning.sharding import Kind
+from weightloom.engine.reading.read_bytes import parts_read
+from weightloom.engine.reading.wanted import Computed, Cutter, computed
 
 LAYER = "model.layers.0.self_attn.o_proj"
 ROWS: dict[str, Kind] = {r"o_proj\.(weight|scales|biases|weight_scale_inv)$": "row"}

@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save
 
 from tests.engine.fault_shim import CountingFiles
 from weightloom.engine.errors import StorageError, UsageError
-from weightloom.engine.shards import ShardError, ShardWriter, index_json, shard_names, split_into_shards
+from weightloom.engine.saving.shards import ShardError, ShardWriter, index_json, shard_names, split_into_shards
 from weightloom.engine.spec import TensorSpec
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.raw_files import f32, write_f32
+from weightloom.engine.checkpoints.source import AbsentSource, ByteSource, FileSource, MemorySource
 from weightloom.engine.errors import CheckpointError, StorageError
-from weightloom.engine.source import AbsentSource, ByteSource, FileSource, MemorySource
 
 
 def read(source: ByteSource, offset: int, length: int) -> bytes:
@@ -59,7 +59,7 @@ def test_a_file_cut_short_is_an_error_that_says_so(path: Path) -> None:
 
 
 def test_reads_in_pieces_give_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weightloom.engine.file_source._PIECE", 7)
+    monkeypatch.setattr("weightloom.engine.checkpoints.file_source._PIECE", 7)
     path = tmp_path / "a"
     path.write_bytes(bytes(range(100)))
     assert read(FileSource(path), 3, 90) == bytes(range(3, 93))

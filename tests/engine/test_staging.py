@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from weightloom.engine import StorageError, TensorSpec
-from weightloom.engine.blocks import Block, blocks
-from weightloom.engine.cuda_memory import check_apart, checked, cuda_available
-from weightloom.engine.staging import BUFFER_BYTES, BufferPool, Piece, send_all
-from weightloom.engine.view import View
+from weightloom.engine.reading.cuda_memory import check_apart, checked, cuda_available
+from weightloom.engine.reading.staging import BUFFER_BYTES, BufferPool, Piece, send_all
+from weightloom.engine.views.blocks import Block, blocks
+from weightloom.engine.views.view import View
 
 
 @dataclass

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weightloom.engine import Checkpoint, Concatenate, Plan, RuleSet, WeightConverter, build_plan
-from weightloom.engine.cast import with_dtype
 from weightloom.engine.errors import NotInvertible, PlanError, UsageError
+from weightloom.engine.planning.cast import with_dtype
 from weightloom.engine.surgery import Add, Donor, Glob, Interpolate, Operation, Replace, Scale, operate
 from weightloom.engine.surgery.blending import Lerped, Slerped
 from weightloom.engine.surgery.operation import Side

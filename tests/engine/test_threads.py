@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weightloom.engine import UsageError
-from weightloom.engine.threads import DEVICE, HOST, VARIABLE, thread_count
+from weightloom.engine.reading.threads import DEVICE, HOST, VARIABLE, thread_count
 
 
 def test_what_is_asked_for_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import move_programs
-from weightloom.engine.axis import Axis, Factor, clip, split
 from weightloom.engine.errors import PlanError
-from weightloom.engine.program import Program
 from weightloom.engine.spec import TensorSpec
-from weightloom.engine.view import MAX_DIMS, MAX_TILES, View
+from weightloom.engine.views.axis import Axis, Factor, clip, split
+from weightloom.engine.views.program import Program
+from weightloom.engine.views.view import MAX_DIMS, MAX_TILES, View
 
 
 def positions(axis: Axis) -> dict[int, int]:

@@ -10,8 +10,8 @@ import mlx.core as mx
 
 from tests.cases.fixtures import TM_RULES, const, contents, halves, iota, t0, tm, write_sharded
 from weightloom.engine import Checkpoint, Drop, Plan, Rule, build_plan
-from weightloom.engine.files import FILES, Files
-from weightloom.engine.save import convert, save
+from weightloom.engine.saving.files import FILES, Files
+from weightloom.engine.saving.save import convert, save
 
 RULES: list[Rule] = [Drop(r"rotary\.inv_freq$", why="computed"), *TM_RULES]
 SIDE_FILES: Mapping[str, bytes | Path] = {"config.json": b'{"new": true}', "extra/notes.txt": b"new"}

@@ -16,7 +16,7 @@ import pytest
 from tests.cases.fixtures import TM_RULES, assert_same, const, contents, halves, tm, tm_fused, write, write_sharded
 from tests.engine.fault_shim import beside
 from weightloom.engine import Checkpoint, CheckpointError, Plan, StorageError, build_plan
-from weightloom.engine.file_source import FileSource
+from weightloom.engine.checkpoints.file_source import FileSource
 
 SECOND = "model-00002-of-00002.safetensors"
 
@@ -157,7 +157,7 @@ def test_an_interrupt_during_a_load(source: Path) -> None:
 @pytest.mark.usefixtures("no_collection")
 def test_an_interrupt_is_heard_between_two_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A large load does not go on to its end."""
-    monkeypatch.setattr("weightloom.engine.fetch._BATCH", 1000)
+    monkeypatch.setattr("weightloom.engine.reading.fetch._BATCH", 1000)
     path = write(tmp_path / "model.safetensors", {f"w{n}": const(n, 200) for n in range(10)})
     plan, seen = build_plan(Checkpoint.open(path), []), []
 

@@ -26,7 +26,7 @@ from tests.cases.fixtures import (
 from tests.engine.fault_shim import CountingFiles, beside
 from weightloom.engine import Checkpoint, PlanError, StorageError, UsageError, WeightConverter, build_plan
 from weightloom.engine.ops import Chunk
-from weightloom.engine.save import convert, copy_checkpoint, save
+from weightloom.engine.saving.save import convert, copy_checkpoint, save
 
 
 @pytest.fixture

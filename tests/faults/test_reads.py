@@ -11,9 +11,9 @@ import pytest
 
 from tests.cases.fixtures import TM_RULES, assert_same, contents, filled, plan_of, specs, tm, tm_fused, write
 from weightloom.engine import Checkpoint, PlanError, SplitModulelist, WeightConverter, build_plan
-from weightloom.engine.cast import with_dtype
-from weightloom.engine.file_source import FileSource
-from weightloom.engine.save import convert
+from weightloom.engine.checkpoints.file_source import FileSource
+from weightloom.engine.planning.cast import with_dtype
+from weightloom.engine.saving.save import convert
 
 COUNT = 24
 

@@ -21,7 +21,7 @@ from tests.engine.fault_shim import beside
 from tests.faults.checkpoints import Saver, make_old
 from tests.faults.test_load_faults import on_a_broken_disk
 from weightloom.engine import Checkpoint, StorageError, build_plan
-from weightloom.engine.save import convert, copy_checkpoint
+from weightloom.engine.saving.save import convert, copy_checkpoint
 
 ROOT = Path(__file__).parents[2]
 LOADER = """

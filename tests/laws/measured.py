@@ -48,8 +48,8 @@ def main(kind: str, threads: int, folder: Path) -> None:
         WeightConverter,
         build_plan,
     )
-    from weightloom.engine.memory import memory
-    from weightloom.engine.save import convert
+    from weightloom.engine.reading.memory import memory
+    from weightloom.engine.saving.save import convert
 
     stack = [MergeModulelist(0), Concatenate(1), *([Transpose(1, 2)] if "turned" in kind else [])]
     sources = [r"experts\.*.gate\.w", r"experts\.*.up\.w"]

@@ -44,7 +44,7 @@ def load(plan: Plan, folder: Path) -> None:
 
 
 def convert(plan: Plan, folder: Path) -> None:
-    from weightloom.engine.save import convert
+    from weightloom.engine.saving.save import convert
 
     convert(plan, folder / "target", overwrite=True)
 
@@ -77,7 +77,7 @@ def _taken(plan: Plan, way: Callable[[Plan, Path], None], folder: Path) -> int:
 
 
 def measured(rule: WeightConverter, folder: Path) -> dict[str, str | int]:
-    from weightloom.engine.memory import memory
+    from weightloom.engine.reading.memory import memory
 
     plan_of = prepared(rule, folder / "model.safetensors")
     plan = plan_of()

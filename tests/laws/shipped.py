@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from weightloom.engine import Checkpoint, Chunk, ConversionOp, Plan, RuleSet, Split, TensorSpec, Transpose, build_plan
-from weightloom.engine.converter import WeightConverter
-from weightloom.engine.patterns import SourcePattern
-from weightloom.engine.renaming import Renaming
+from weightloom.engine.mapping.converter import WeightConverter
+from weightloom.engine.mapping.patterns import SourcePattern
+from weightloom.engine.mapping.renaming import Renaming
 from weightloom.rules import load_rules, registry
 from weightloom.rules.examples import example
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.laws.worlds import Tensor, Tensors
 from weightloom.engine import Checkpoint
-from weightloom.engine.source import ByteSource
+from weightloom.engine.checkpoints.source import ByteSource
 
 
 class DataWasRead(AssertionError):

@@ -27,8 +27,8 @@ from weightloom.engine import (
     TensorSpec,
     Transpose,
 )
-from weightloom.engine.algebra import NumpyAlgebra
-from weightloom.engine.chain import Chain, OpContext, Part, Target
+from weightloom.engine.planning.chain import Chain, OpContext, Part, Target
+from weightloom.engine.views.algebra import NumpyAlgebra
 
 Array = np.ndarray[Any, np.dtype[np.int64]]
 Parts = list[list[Array]]

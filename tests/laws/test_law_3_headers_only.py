@@ -14,7 +14,7 @@ from tests.laws.sources import DataWasRead, SilentSource, with_sources
 from tests.laws.worlds import worlds
 from tests.strategies import share
 from weightloom.engine import Checkpoint, NotInvertible
-from weightloom.engine.memory import memory
+from weightloom.engine.reading.memory import memory
 
 
 @share(0.3)

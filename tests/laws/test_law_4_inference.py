@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.strategies import OP_STEPS, VALUE_OPS, OpCase, flat, op_cases, share
 from weightloom.engine import ConversionOp
 from weightloom.engine import ops as shipped
-from weightloom.engine.algebra import NumpyAlgebra
+from weightloom.engine.views.algebra import NumpyAlgebra
 
 CLASSES = sorted(OP_STEPS, key=lambda op: op.__name__)
 

@@ -25,7 +25,7 @@ from weightloom.engine import (
     WeightConverter,
 )
 from weightloom.engine.dtypes import DTYPES
-from weightloom.engine.sharding import Kind
+from weightloom.engine.planning.sharding import Kind
 
 KINDS = get_args(Kind)
 
@@ -89,7 +89,7 @@ def test_a_shard_is_the_whole_cut(data: st.DataObject) -> None:
 @share(0.1)
 @given(st.data())
 def test_a_shard_of_what_is_computed_is_the_whole_cut(data: st.DataObject) -> None:
-    from weightloom.engine.cast import with_dtype
+    from weightloom.engine.planning.cast import with_dtype
 
     world = data.draw(worlds())
     rank, size = data.draw(st.sampled_from(((0, 2), (1, 2), (3, 4))))
@@ -166,7 +166,7 @@ def test_the_bias_of_a_column_parallel_layer_is_cut_too(tmp_path: Path) -> None:
 
 
 def test_of_values_computed_one_by_one_a_rank_reads_its_part(tmp_path: Path) -> None:
-    from weightloom.engine.cast import with_dtype
+    from weightloom.engine.planning.cast import with_dtype
 
     numbers = np.arange(8, dtype=np.uint16) << 7
     tensors = {"w": of_array(numbers.reshape(4, 2), "BF16")}

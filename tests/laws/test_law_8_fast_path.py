@@ -24,12 +24,12 @@ from weightloom.engine import (
     WeightRenaming,
     build_plan,
 )
-from weightloom.engine.build import plan_resolved
 from weightloom.engine.errors import RuleError
-from weightloom.engine.patterns import compile_source
-from weightloom.engine.required import required_text
-from weightloom.engine.resolve import Resolution, Resolved, by_likeness, one_by_one
-from weightloom.engine.shapes import shape_text, shape_texts
+from weightloom.engine.mapping.patterns import compile_source
+from weightloom.engine.mapping.required import required_text
+from weightloom.engine.mapping.shapes import shape_text, shape_texts
+from weightloom.engine.planning.build import plan_resolved
+from weightloom.engine.planning.resolve import Resolution, Resolved, by_likeness, one_by_one
 
 SPECS = (TensorSpec("F32", (2, 2)), TensorSpec("F32", (2, 3)), TensorSpec("I32", (2, 2)))
 

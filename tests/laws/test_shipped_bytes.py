@@ -14,8 +14,8 @@ from tests.laws.shipped import SHIPPED, Fitting, fittings
 from tests.laws.worlds import Tensor, bytes_of, tensor
 from weightloom.engine import Checkpoint, Plan, Sharding, TensorSpec, WeightConverter
 from weightloom.engine.carrier import carried, spec_of
-from weightloom.engine.memory import memory
-from weightloom.engine.renaming import Renaming
+from weightloom.engine.mapping.renaming import Renaming
+from weightloom.engine.reading.memory import memory
 from weightloom.rules import load_rules
 
 THREADS = 3

@@ -12,8 +12,8 @@ from tests.laws.shipped import CONFIG, SHIPPED
 from tests.laws.test_law_2_partition import check_partition
 from tests.strategies import ANY_NAMES, share
 from weightloom.engine import Checkpoint, Drop, NotInvertible, Rule, RuleSet, TensorSpec, WeightConverter, build_plan
-from weightloom.engine.renaming import Renaming
-from weightloom.engine.resolve import resolve, resolve_each
+from weightloom.engine.mapping.renaming import Renaming
+from weightloom.engine.planning.resolve import resolve, resolve_each
 from weightloom.rules import load_rules
 
 LETTERS = st.characters(codec="ascii", categories=["L", "Nd"], include_characters="._")

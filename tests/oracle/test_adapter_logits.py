@@ -11,9 +11,9 @@ import pytest
 
 from tests.oracle.logits import Array, assert_close, through_cache, whole, write_reference
 from weightloom.engine import Checkpoint
-from weightloom.runtime.choice import Wish
-from weightloom.runtime.conversion import Order, convert
-from weightloom.runtime.loading import load
+from weightloom.runtime.choosing.choice import Wish
+from weightloom.runtime.converting.conversion import Order, convert
+from weightloom.runtime.loading.loading import load
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 

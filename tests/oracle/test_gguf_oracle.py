@@ -13,9 +13,9 @@ from tests import smollm2
 from weightloom.engine import build_plan
 from weightloom.engine.gguf import open_gguf, read_gguf
 from weightloom.rules import load_rules
-from weightloom.runtime.gguf_config import gguf_config
-from weightloom.runtime.gguf_rope import llama3_divisors
-from weightloom.runtime.gguf_tokenizer import gguf_tokenizer
+from weightloom.runtime.gguf.config import gguf_config
+from weightloom.runtime.gguf.rope import llama3_divisors
+from weightloom.runtime.gguf.tokenizer import gguf_tokenizer
 
 pytestmark = pytest.mark.oracle
 

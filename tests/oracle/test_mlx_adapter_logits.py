@@ -12,7 +12,7 @@ import pytest
 
 from tests.oracle.logits import as_v4, assert_close, config_of, whole, write_reference
 from tests.oracle.test_adapter_logits import LENGTH, REFERENCES
-from weightloom.runtime.loading import load
+from weightloom.runtime.loading.loading import load
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 

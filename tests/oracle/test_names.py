@@ -12,8 +12,8 @@ from tests.oracle.cases import each_case
 from tests.oracle.conftest import Saved
 from tests.oracle.models import model_of
 from weightloom.engine import Rule, RuleSet, WeightConverter
-from weightloom.engine.fit import Fit
-from weightloom.engine.resolve import Claim, resolve
+from weightloom.engine.planning.fit import Fit
+from weightloom.engine.planning.resolve import Claim, resolve
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

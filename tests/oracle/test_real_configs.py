@@ -14,8 +14,8 @@ from weightloom.engine.errors import PluginError
 from weightloom.plugins import PluginManager
 from weightloom.plugins.repair import Repaired, repaired_numbers
 from weightloom.plugins.vision import vision_of
-from weightloom.runtime.choice import Wish, find_choice
-from weightloom.runtime.config import Config, read_config
+from weightloom.runtime.choosing.choice import Wish, find_choice
+from weightloom.runtime.configs.config import Config, read_config
 
 PACKAGE = "aiconfigurator-core==0.12.0"
 COUNT = 89

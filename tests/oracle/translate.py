@@ -15,7 +15,7 @@ from weightloom.engine import (
     WeightConverter,
     WeightRenaming,
 )
-from weightloom.engine.scope import LEGACY
+from weightloom.engine.mapping.scope import LEGACY
 
 _OPS: dict[str, type[Chunk | Concatenate | MergeModulelist]] = {
     "Chunk": Chunk,

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from weightloom.engine.claims import Tie
-from weightloom.engine.renaming import WeightRenaming
-from weightloom.engine.resolve import resolve
-from weightloom.engine.ruleset import RuleSet
-from weightloom.engine.scope import ModuleNode, scoped_rules
+from weightloom.engine.mapping.claims import Tie
+from weightloom.engine.mapping.renaming import WeightRenaming
+from weightloom.engine.mapping.ruleset import RuleSet
+from weightloom.engine.mapping.scope import ModuleNode, scoped_rules
+from weightloom.engine.planning.resolve import resolve
 from weightloom.rules import lint_rules, load_rules, module_nodes, registry
 from weightloom.rules.document import SubModel
 from weightloom.rules.examples import example

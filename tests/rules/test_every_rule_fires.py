@@ -21,8 +21,8 @@ from weightloom.engine import (
     Tie,
     build_plan,
 )
-from weightloom.engine.renaming import Renaming
-from weightloom.engine.resolve import resolve
+from weightloom.engine.mapping.renaming import Renaming
+from weightloom.engine.planning.resolve import resolve
 from weightloom.rules import load_rules
 
 

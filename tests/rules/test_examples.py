@@ -1,6 +1,6 @@
 import pytest
 
-from weightloom.engine.patterns import compile_source
+from weightloom.engine.mapping.patterns import compile_source
 from weightloom.rules.examples import example
 from weightloom.rules.regex_tree import Group, Repeat, consumes, first_characters, parse_pattern
 

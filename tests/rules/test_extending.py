@@ -1,7 +1,7 @@
 import pytest
 
-from weightloom.engine.claims import Drop
 from weightloom.engine.errors import RuleError, UsageError
+from weightloom.engine.mapping.claims import Drop
 from weightloom.rules.document import RuleFile
 from weightloom.rules.extending import base_model_prefix, layout_names, layout_rules
 from weightloom.rules.parse import parse_rules

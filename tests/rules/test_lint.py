@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from tests.rules.write import read, with_rules
-from weightloom.engine.chain import Chain
 from weightloom.engine.errors import StorageError
 from weightloom.engine.ops import ConversionOp
+from weightloom.engine.planning.chain import Chain
 from weightloom.rules import Finding, Ops, Registry, lint_rules
 from weightloom.rules.lint import lint_file
 from weightloom.rules.lint_index import PatternIndex

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from weightloom.engine.claims import Drop, Tie
 from weightloom.engine.errors import RuleError, StorageError, UsageError
-from weightloom.engine.ruleset import RuleSet
+from weightloom.engine.mapping.claims import Drop, Tie
+from weightloom.engine.mapping.ruleset import RuleSet
 from weightloom.rules import load_rules
 from weightloom.rules.loader import is_path
 
@@ -77,5 +77,5 @@ print(json.dumps([early, parsed]))
 """
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     early, parsed = json.loads(done.stdout)
-    assert not {"yaml", "regex", "weightloom.engine.rule"} & set(early)
+    assert not {"yaml", "regex", "weightloom.engine.mapping.rule"} & set(early)
     assert parsed == ["llama.yaml", "mixtral.yaml"]

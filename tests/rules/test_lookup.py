@@ -3,10 +3,10 @@ from pathlib import Path
 import pytest
 
 from tests.rules.plugged import install
-from weightloom.engine.claims import Drop
 from weightloom.engine.errors import RuleError, UsageError
-from weightloom.engine.ruleset import RuleSet
-from weightloom.engine.scope import ModuleNode, Registered, scoped_rules
+from weightloom.engine.mapping.claims import Drop
+from weightloom.engine.mapping.ruleset import RuleSet
+from weightloom.engine.mapping.scope import ModuleNode, Registered, scoped_rules
 from weightloom.rules.document import SubModel
 from weightloom.rules.lookup import Registry, registry
 

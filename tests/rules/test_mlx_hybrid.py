@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from weightloom.engine import Checkpoint, RuleSet, TensorSpec, build_plan, save_plan
-from weightloom.runtime.choice import Wish, find_choice
-from weightloom.runtime.config import Config
+from weightloom.runtime.choosing.choice import Wish, find_choice
+from weightloom.runtime.configs.config import Config
 
 H, W, E, K = 8, 6, 3, 4  # hidden size, width of a block or of an expert, experts, kernel
 Shapes = Mapping[str, tuple[int, ...]]

@@ -1,16 +1,16 @@
 import pytest
 
 from tests.rules.write import read, said_of, with_rules
-from weightloom.engine.claims import Drop, KeepDtype, Tie
-from weightloom.engine.converter import WeightConverter
-from weightloom.engine.drop_layers import DropLayers
 from weightloom.engine.errors import StorageError
-from weightloom.engine.index_map import IndexMap
+from weightloom.engine.mapping.claims import Drop, KeepDtype, Tie
+from weightloom.engine.mapping.converter import WeightConverter
+from weightloom.engine.mapping.drop_layers import DropLayers
+from weightloom.engine.mapping.index_map import IndexMap
+from weightloom.engine.mapping.prefix import PrefixChange
+from weightloom.engine.mapping.rename_group import RenameGroup
+from weightloom.engine.mapping.renaming import WeightRenaming
+from weightloom.engine.mapping.rule import Place, Rule
 from weightloom.engine.ops import Chunk, Concatenate, MergeModulelist, PermuteForRope, Split
-from weightloom.engine.prefix import PrefixChange
-from weightloom.engine.rename_group import RenameGroup
-from weightloom.engine.renaming import WeightRenaming
-from weightloom.engine.rule import Place, Rule
 from weightloom.rules.document import Head, Identifiers, Reference, SubModel
 from weightloom.rules.parse import parse_head, read_bytes
 

@@ -12,13 +12,13 @@ from tests.oracle.all_keys.build import build
 from tests.oracle.all_keys.jobs import Job, mapping, registered
 from tests.rules.scoped_table import WALKS, Walk
 from tests.rules.test_every_rule_fires import forms
-from weightloom.engine.converter import WeightConverter
-from weightloom.engine.prefix import PrefixChange
-from weightloom.engine.renaming import Renaming
-from weightloom.engine.resolve import Claim, resolve
-from weightloom.engine.rule import Rule
-from weightloom.engine.ruleset import RuleSet
-from weightloom.engine.scope import ModuleNode, scoped_rules
+from weightloom.engine.mapping.converter import WeightConverter
+from weightloom.engine.mapping.prefix import PrefixChange
+from weightloom.engine.mapping.renaming import Renaming
+from weightloom.engine.mapping.rule import Rule
+from weightloom.engine.mapping.ruleset import RuleSet
+from weightloom.engine.mapping.scope import ModuleNode, scoped_rules
+from weightloom.engine.planning.resolve import Claim, resolve
 from weightloom.rules import registry
 from weightloom.rules.examples import example
 

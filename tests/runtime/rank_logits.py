@@ -7,8 +7,8 @@ import mlx.core as mx
 
 from weightloom.engine import Sharding
 from weightloom.runtime import load
-from weightloom.runtime.generation import generate_ids
-from weightloom.runtime.ranks import need_group
+from weightloom.runtime.loading.ranks import need_group
+from weightloom.runtime.running.generation import generate_ids
 
 
 def main(path: str, how: str, temperature: float, dtype: str | None) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weightloom.engine.errors import CheckpointError, ConfigError, WeightloomError
-from weightloom.runtime.adapter_config import AdapterConfig, read_adapter_config
+from weightloom.runtime.adapting.adapter_config import AdapterConfig, read_adapter_config
 
 BASE = {"peft_type": "LORA", "r": 4, "lora_alpha": 8}
 

@@ -12,7 +12,7 @@ from tests.cases.test_adapter_load import ATTENTION, adapter, changed, delta, lo
 from tests.runtime.models import runnable, write_model
 from tests.runtime.support import Cli
 from weightloom.engine.errors import CheckpointError, ConfigError, UsageError
-from weightloom.runtime.loading import load
+from weightloom.runtime.loading.loading import load
 
 V = f"{ATTENTION}.v_proj"
 NAMES = {module: f"{module.removeprefix('base_model.model.')}.weight" for module in (f"{ATTENTION}.q_proj", V)}

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from tests.vocabularies import merged, ranked, tekken, tiktoken_bytes, write_tekken
 from weightloom.engine.errors import ConfigError
-from weightloom.runtime.byte_vocabulary import byte_backend, spell
-from weightloom.runtime.tekken import read_tekken
-from weightloom.runtime.tiktoken_file import is_tiktoken, read_tiktoken, tiktoken_kind
-from weightloom.runtime.tiktoken_kinds import KINDS
-from weightloom.runtime.tokenizer import load_tokenizer
+from weightloom.runtime.tokenizing.byte_vocabulary import byte_backend, spell
+from weightloom.runtime.tokenizing.tekken import read_tekken
+from weightloom.runtime.tokenizing.tiktoken_file import is_tiktoken, read_tiktoken, tiktoken_kind
+from weightloom.runtime.tokenizing.tiktoken_kinds import KINDS
+from weightloom.runtime.tokenizing.tokenizer import load_tokenizer
 
 RANKS = {token: rank for rank, token in enumerate(ranked())}
 TEXTS = ["the thing", "aaaaa", "東京 x", "a\u0301", " 12 12", "don't DON'T", "\r\n \n", "HeLLo", "\u3000\x85", "½Ⅷ"]

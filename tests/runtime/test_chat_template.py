@@ -12,8 +12,8 @@ import pytest
 from tests.runtime.models import add_tokenizer, runnable
 from weightloom.engine.errors import ConfigError, UsageError
 from weightloom.runtime import load
-from weightloom.runtime.chat_template import ChatTemplate, find_template
-from weightloom.runtime.tokenizer import load_tokenizer
+from weightloom.runtime.tokenizing.chat_template import ChatTemplate, find_template
+from weightloom.runtime.tokenizing.tokenizer import load_tokenizer
 
 TEMPLATE = "{% for m in messages %}{{ bos_token }}[{{ m['role'] }}] {{ m['content'] | trim }}\n{% endfor %}"
 MESSAGES = [{"role": "user", "content": " hi "}]

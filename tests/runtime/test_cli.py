@@ -16,8 +16,8 @@ from tests.runtime.models import runnable, sentence_files
 from tests.runtime.support import T0_CONFIG, Cli, checkpoint
 from weightloom.engine.errors import StorageError
 from weightloom.runtime import cli as cli_module
-from weightloom.runtime.command import Command
-from weightloom.runtime.outcome import Outcome
+from weightloom.runtime.terminal.command import Command
+from weightloom.runtime.terminal.outcome import Outcome
 
 RULE_FILE = """schema: 1
 family: mine

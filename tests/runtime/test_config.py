@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.runtime.support import T0_CONFIG, checkpoint
 from weightloom.engine.errors import CheckpointError, StorageError, WeightloomError
-from weightloom.runtime.config import Config, find_config, parse, read_config
-from weightloom.runtime.opening import open_path
+from weightloom.runtime.configs.config import Config, find_config, parse, read_config
+from weightloom.runtime.opening.opening import open_path
 
 PLACE = Path("config.json")
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weightloom.runtime.dtype_field import with_dtype_field
+from weightloom.runtime.configs.dtype_field import with_dtype_field
 
 
 @pytest.mark.parametrize("field", ["dtype", "torch_dtype"])

@@ -18,7 +18,7 @@ from tests.runtime.models import runnable, sentence_files, write_model
 from tests.runtime.support import Cli
 from weightloom.engine.errors import ConfigError, UsageError
 from weightloom.runtime import LoadedModel, embed, load
-from weightloom.runtime.embedding import EmbedSettings, pool, read_settings
+from weightloom.runtime.running.embedding import EmbedSettings, pool, read_settings
 
 GOLDEN = json.loads((Path(__file__).parent.parent / "golden" / "trained" / "minilm.json").read_text(encoding="utf-8"))
 TEXTS = ["a", "a longer text", "of middle", "x" * 60, "größe 東京"]

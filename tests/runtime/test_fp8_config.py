@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from weightloom.engine.errors import ConfigError
-from weightloom.runtime.fp8_config import block_size, without_blocks
+from weightloom.runtime.configs.fp8_config import block_size, without_blocks
 
 FP8 = {"quant_method": "fp8", "weight_block_size": [128, 64]}
 

@@ -14,9 +14,9 @@ from tests.cases.test_adapter_load import ATTENTION, adapter, delta, logits, pai
 from tests.runtime.models import config_of, write_model
 from tests.runtime.support import Cli
 from weightloom.engine.errors import PlanError, UsageError, WeightloomError
-from weightloom.runtime.choice import Wish
-from weightloom.runtime.conversion import Converted, Order, convert
-from weightloom.runtime.loading import load
+from weightloom.runtime.choosing.choice import Wish
+from weightloom.runtime.converting.conversion import Converted, Order, convert
+from weightloom.runtime.loading.loading import load
 
 NAME = "model.layers.0.self_attn.q_proj.weight"
 

@@ -15,9 +15,9 @@ from weightloom.engine.errors import WeightloomError
 from weightloom.plugins import PluginManager
 from weightloom.plugins.evidence import evidence_of
 from weightloom.plugins.repair import repaired_numbers
-from weightloom.runtime.choice import Wish, choose
-from weightloom.runtime.config import Config, parse
-from weightloom.runtime.text_half import text_half
+from weightloom.runtime.choosing.choice import Wish, choose
+from weightloom.runtime.choosing.text_half import text_half
+from weightloom.runtime.configs.config import Config, parse
 
 MANAGER = PluginManager()
 PLACE = Path("config.json")

@@ -17,8 +17,8 @@ from tests.runtime.models import runnable, write_model
 from tests.runtime.support import Cli
 from weightloom.engine.errors import ConfigError, UsageError
 from weightloom.runtime import LoadedModel, embed, generate, load
-from weightloom.runtime.generation import generate_ids, prompt_ids
-from weightloom.runtime.printing import visible
+from weightloom.runtime.running.generation import generate_ids, prompt_ids
+from weightloom.runtime.terminal.printing import visible
 
 CASES = json.loads(Path(__file__).with_name("smollm2_ref.json").read_text(encoding="utf-8"))["cases"]
 TEMPLATE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
@@ -58,7 +58,7 @@ def test_every_decoder_generates_through_its_cache(tmp_path: Path, name: str) ->
 def test_a_prompt_longer_than_a_chunk_gives_the_same(m: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = m.need_tokenizer().encode("a prompt of several chunks")
     whole = list(generate_ids(m, ids, 5))
-    monkeypatch.setattr("weightloom.runtime.generation._PREFILL", 7)
+    monkeypatch.setattr("weightloom.runtime.running.generation._PREFILL", 7)
     assert list(generate_ids(m, ids, 5)) == whole
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.gguf_files import KEYS, array, noise, write_gguf
 from weightloom.engine.errors import ConfigError, WeightloomError
 from weightloom.engine.gguf import open_gguf, read_gguf
-from weightloom.runtime.gguf_config import gguf_config
+from weightloom.runtime.gguf.config import gguf_config
 
 TENSORS = [noise("token_embd.weight", "Q8_0", (12, 64)), array("output_norm.weight", [1.0] * 64)]
 LAYER = [

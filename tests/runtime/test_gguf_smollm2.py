@@ -10,8 +10,8 @@ import pytest
 
 from tests import smollm2
 from weightloom.engine.gguf import open_gguf, read_gguf
-from weightloom.runtime.gguf_config import gguf_config
-from weightloom.runtime.gguf_tokenizer import gguf_tokenizer
+from weightloom.runtime.gguf.config import gguf_config
+from weightloom.runtime.gguf.tokenizer import gguf_tokenizer
 
 pytestmark = pytest.mark.real
 
@@ -54,7 +54,7 @@ def pairs(case: dict[str, Any]) -> list[tuple[int, float]]:
 def loaded(path: Path) -> Any:
     """Put the weights in a module by the layout's rules, scales widened to float32, which is exact."""
     from weightloom.engine import build_plan
-    from weightloom.engine.cast import with_dtype
+    from weightloom.engine.planning.cast import with_dtype
     from weightloom.plugins import PluginManager
     from weightloom.plugins.binding import bind, param_specs
     from weightloom.plugins.quantized import Quantization, quantize

@@ -10,10 +10,10 @@ import pytest
 from tests.gguf_files import KEYS, array, write_gguf
 from weightloom.engine.errors import ConfigError
 from weightloom.engine.gguf import read_gguf
-from weightloom.runtime.gguf_side_files import gguf_side_files
-from weightloom.runtime.gguf_splits import SPLITTINGS
-from weightloom.runtime.gguf_tokenizer import gguf_tokenizer
-from weightloom.runtime.tokenizer import Tokenizer, load_tokenizer
+from weightloom.runtime.gguf.side_files import gguf_side_files
+from weightloom.runtime.gguf.tokenizer import gguf_tokenizer
+from weightloom.runtime.tokenizing.tokenizer import Tokenizer, load_tokenizer
+from weightloom.runtime.tokenizing.word_splits import SPLITTINGS
 
 G = "tokenizer.ggml."
 # "Ġ" is how a byte-level vocabulary spells a space.

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from weightloom.runtime.byte_vocabulary import byte_backend
-from weightloom.runtime.sentencepiece_backend import sentencepiece_backend
-from weightloom.runtime.sentencepiece_model import read_sentencepiece
-from weightloom.runtime.tekken import read_tekken
+from weightloom.runtime.tokenizing.byte_vocabulary import byte_backend
+from weightloom.runtime.tokenizing.sentencepiece_backend import sentencepiece_backend
+from weightloom.runtime.tokenizing.sentencepiece_model import read_sentencepiece
+from weightloom.runtime.tokenizing.tekken import read_tekken
 
 TURNS = [
     ("user", "What's 5 + 5?\n\n  Answer in 日本語 – please."),

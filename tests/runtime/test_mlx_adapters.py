@@ -13,9 +13,9 @@ from tests.cases.fixtures import Arrays, const, filled, write
 from tests.cases.test_adapter_load import adapter, changed, logits, pair
 from tests.runtime.models import write_model
 from weightloom.engine.errors import CheckpointError, ConfigError, PlanError
-from weightloom.runtime.choice import Wish
-from weightloom.runtime.conversion import Order, convert
-from weightloom.runtime.loading import load
+from weightloom.runtime.choosing.choice import Wish
+from weightloom.runtime.converting.conversion import Order, convert
+from weightloom.runtime.loading.loading import load
 
 Q = "model.layers.0.self_attn.q_proj"
 CONFIG = {"fine_tune_type": "lora", "num_layers": 3, "iters": 10, "model": "somewhere"}

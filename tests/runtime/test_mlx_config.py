@@ -10,9 +10,9 @@ import pytest
 
 from weightloom.rules import lint_rules
 from weightloom.rules.parse import parse_rules
-from weightloom.runtime.choice import Wish, find_choice
-from weightloom.runtime.config import Config
-from weightloom.runtime.mlx_config import config_in, with_fields
+from weightloom.runtime.choosing.choice import Wish, find_choice
+from weightloom.runtime.configs.config import Config
+from weightloom.runtime.saving.mlx_config import config_in, with_fields
 
 
 def written(config: dict[str, Any]) -> dict[str, Any]:

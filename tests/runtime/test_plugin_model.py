@@ -17,8 +17,8 @@ from tests.runtime.models import config_of, runnable
 from tests.runtime.support import Cli
 from weightloom.engine.errors import PluginError
 from weightloom.runtime import load
-from weightloom.runtime.choice import Wish, find_choice
-from weightloom.runtime.config import Config
+from weightloom.runtime.choosing.choice import Wish, find_choice
+from weightloom.runtime.configs.config import Config
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.runtime.support import checkpoint
-from weightloom.runtime.progress import progress_bar
+from weightloom.runtime.terminal.progress import progress_bar
 
 
 def test_no_bar_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:

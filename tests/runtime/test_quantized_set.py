@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from weightloom.engine import TensorSpec
 from weightloom.engine.errors import ConfigError
 from weightloom.plugins.quantized import Quantization
-from weightloom.runtime.quantized_set import quantized_modules
+from weightloom.runtime.preparing.quantized_set import quantized_modules
 
 
 def module(path: str, columns: int, bits: int, group: int, stack: tuple[int, ...] = ()) -> dict[str, TensorSpec]:

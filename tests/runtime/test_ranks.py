@@ -21,7 +21,7 @@ from tests.runtime.support import Cli
 from tests.runtime.test_widening import packed_llama
 from weightloom.engine.errors import UsageError
 from weightloom.runtime import load
-from weightloom.runtime.generation import generate_ids
+from weightloom.runtime.running.generation import generate_ids
 
 PAGE = Path(__file__).parents[2] / "docs" / "several-processes.md"
 SCRIPT = str(Path(__file__).with_name("rank_logits.py"))

@@ -11,8 +11,8 @@ from tests.cases.fixtures import contents
 from tests.runtime.models import runnable
 from weightloom.plugins.binding import parameters
 from weightloom.runtime import load, save
-from weightloom.runtime.choice import Wish
-from weightloom.runtime.conversion import Order, convert
+from weightloom.runtime.choosing.choice import Wish
+from weightloom.runtime.converting.conversion import Order, convert
 
 DECODERS = ["llama", "mistral", "mixtral", "qwen3_moe"]
 KEPT = "weightloom-kept.safetensors"

@@ -26,9 +26,9 @@ from tests.vocabularies import (
     sentencepiece_bytes,
 )
 from weightloom.engine.errors import ConfigError
-from weightloom.runtime.sentencepiece_backend import sentencepiece_backend
-from weightloom.runtime.sentencepiece_model import read_sentencepiece
-from weightloom.runtime.tokenizer import load_tokenizer
+from weightloom.runtime.tokenizing.sentencepiece_backend import sentencepiece_backend
+from weightloom.runtime.tokenizing.sentencepiece_model import read_sentencepiece
+from weightloom.runtime.tokenizing.tokenizer import load_tokenizer
 
 WORDS = ["hello", "the", " ", "  ", "aaa", "\n", "東京", "é", "0", "12345", "==", "=====", "ing", "ß", "😀", "▁", "ﬁ"]
 mixed = st.lists(st.sampled_from(WORDS) | st.text(st.characters(codec="utf-8"), max_size=4), max_size=12).map("".join)

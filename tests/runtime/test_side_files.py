@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from weightloom.runtime.side_files import side_files
+from weightloom.runtime.opening.side_files import side_files
 
 
 def names(folder: Path) -> list[str]:

@@ -15,8 +15,8 @@ from tests.vocabularies import AS_IS, LLAMA, UNKNOWN, llama_like, piece, sentenc
 from weightloom.engine.errors import WeightloomError
 from weightloom.runtime import load
 from weightloom.runtime.cli import main
-from weightloom.runtime.special_tokens import read_special_tokens
-from weightloom.runtime.tokenizer import Tokenizer, load_tokenizer
+from weightloom.runtime.tokenizing.special_tokens import read_special_tokens
+from weightloom.runtime.tokenizing.tokenizer import Tokenizer, load_tokenizer
 
 IMAGE = {"__type": "AddedToken", "content": "<image>", "special": True, "lstrip": False}
 

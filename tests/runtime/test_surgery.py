@@ -19,10 +19,10 @@ from weightloom.engine.errors import NotInvertible, PlanError, StorageError, Usa
 from weightloom.plugins.binding import parameters
 from weightloom.rules.problems import RuleFileError
 from weightloom.runtime import load
-from weightloom.runtime.choice import Wish
-from weightloom.runtime.conversion import Order, convert
-from weightloom.runtime.surgery import asked_surgery
-from weightloom.runtime.surgery_file import read_surgery
+from weightloom.runtime.choosing.choice import Wish
+from weightloom.runtime.converting.conversion import Order, convert
+from weightloom.runtime.surgery.surgery import asked_surgery
+from weightloom.runtime.surgery.surgery_file import read_surgery
 
 O_PROJ = "model.layers.0.self_attn.o_proj.weight"
 SCALE = "version: 1\noperations:\n- op: scale\n  pattern: '**.o_proj.weight'\n  factor: 0.3\n"

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from tests.runtime.models import config_of, write_model
-from weightloom.runtime.choice import Wish
-from weightloom.runtime.conversion import Order, convert
-from weightloom.runtime.surgery_file import SurgeryFile, read_surgery
+from weightloom.runtime.choosing.choice import Wish
+from weightloom.runtime.converting.conversion import Order, convert
+from weightloom.runtime.surgery.surgery_file import SurgeryFile, read_surgery
 
 NAME = "model.layers.0.self_attn.o_proj.weight"
 QUANTIZATION = {"quant_method": "fp8", "weight_block_size": [16, 16]}

@@ -16,9 +16,9 @@ from weightloom.engine.errors import NotInvertible, PlanError
 from weightloom.plugins.binding import parameters
 from weightloom.rules.problems import RuleFileError
 from weightloom.runtime import load
-from weightloom.runtime.choice import Wish
-from weightloom.runtime.conversion import Order, convert
-from weightloom.runtime.surgery_file import read_surgery
+from weightloom.runtime.choosing.choice import Wish
+from weightloom.runtime.converting.conversion import Order, convert
+from weightloom.runtime.surgery.surgery_file import read_surgery
 
 TOKENS = [[1, 5, 9, 200, 3]]
 HEADS = "{op: prune, granularity: attention_head, pattern: '**.self_attn.**', head_ids: [1, 3]}"

@@ -4,9 +4,9 @@ import argparse
 
 import pytest
 
-from weightloom.runtime.arguments import byte_count, count
-from weightloom.runtime.printing import visible
-from weightloom.runtime.text import aligned, plural, size
+from weightloom.runtime.terminal.arguments import byte_count, count
+from weightloom.runtime.terminal.printing import visible
+from weightloom.runtime.terminal.text import aligned, plural, size
 
 
 @pytest.mark.parametrize(

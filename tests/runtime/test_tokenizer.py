@@ -16,9 +16,9 @@ from tests import smollm2
 from tests.runtime.models import add_tokenizer, byte_tokenizer
 from weightloom.engine.errors import ConfigError, UsageError
 from weightloom.engine.gguf import read_gguf
-from weightloom.runtime.gguf_tokenizer import gguf_tokenizer
-from weightloom.runtime.streaming import stream_text
-from weightloom.runtime.tokenizer import Tokenizer, load_tokenizer
+from weightloom.runtime.gguf.tokenizer import gguf_tokenizer
+from weightloom.runtime.tokenizing.streaming import stream_text
+from weightloom.runtime.tokenizing.tokenizer import Tokenizer, load_tokenizer
 
 TEXTS = [
     *("plain", "größe", "東京 3.14", "e\u0301 combining", "\u200dx", "a\ufffdb", "\ufffd", "", "नमस्ते"),

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.cases.fixtures import Arrays, const, halves, iota, t0, tm, write, write_sharded
 from tests.runtime.support import T0_CONFIG, Cli, checkpoint
 from weightloom.engine import Checkpoint, NotInvertible, PlanError, RuleSet, WeightRenaming, build_plan
-from weightloom.runtime import verification
-from weightloom.runtime.verification import Verification, compare, difference, verify
+from weightloom.runtime.converting import verification
+from weightloom.runtime.converting.verification import Verification, compare, difference, verify
 
 
 def compared(folder: Path, one: Arrays, other: Arrays) -> Verification:

@@ -13,7 +13,7 @@ from tests.runtime.models import config_of, write_model
 from weightloom.engine import Checkpoint, RuleSet, build_plan
 from weightloom.plugins.binding import parameters
 from weightloom.runtime import load
-from weightloom.runtime.widening import widened
+from weightloom.runtime.loading.widening import widened
 
 QUANTIZED = {"quantization": {"group_size": 32, "bits": 4}}
 

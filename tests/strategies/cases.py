@@ -10,13 +10,13 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tests.strategies.moves import elements_of
-from weightloom.engine.chain import Chain, OpContext, Part, Target
 from weightloom.engine.dtypes import DTYPES
 from weightloom.engine.ops import (
     ConversionOp,
 )
-from weightloom.engine.program import Program
+from weightloom.engine.planning.chain import Chain, OpContext, Part, Target
 from weightloom.engine.spec import TensorSpec
+from weightloom.engine.views.program import Program
 
 Array = np.ndarray[Any, Any]
 Parts = list[list[Array]]

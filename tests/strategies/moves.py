@@ -12,9 +12,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from weightloom.engine.dtypes import DTYPES
-from weightloom.engine.moves import Cut, Join, Move, Permute, Reorder, Reshape
-from weightloom.engine.program import Program
 from weightloom.engine.spec import TensorSpec
+from weightloom.engine.views.moves import Cut, Join, Move, Permute, Reorder, Reshape
+from weightloom.engine.views.program import Program
 
 
 def share(part: float) -> settings:

@@ -8,17 +8,17 @@ import regex
 from hypothesis import reject
 from hypothesis import strategies as st
 
-from weightloom.engine.claims import Drop
-from weightloom.engine.converter import WeightConverter
 from weightloom.engine.errors import RuleError
-from weightloom.engine.index_map import IndexMap
+from weightloom.engine.mapping.claims import Drop
+from weightloom.engine.mapping.converter import WeightConverter
+from weightloom.engine.mapping.index_map import IndexMap
+from weightloom.engine.mapping.prefix import PrefixChange
+from weightloom.engine.mapping.rename_group import RenameGroup
+from weightloom.engine.mapping.renaming import WeightRenaming
+from weightloom.engine.mapping.rule import Rule, Scope
 from weightloom.engine.ops import (
     Transpose,
 )
-from weightloom.engine.prefix import PrefixChange
-from weightloom.engine.rename_group import RenameGroup
-from weightloom.engine.renaming import WeightRenaming
-from weightloom.engine.rule import Rule, Scope
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from tests.oracle.all_keys.outcome import Kind, Outcome
 from tests.oracle.all_keys.prefixes import with_and_without_prefix
 from tests.oracle.all_keys.trial import Trial
 from weightloom.engine import RuleSet, scoped_rules
-from weightloom.engine.resolve import resolve, resolve_each
+from weightloom.engine.planning.resolve import resolve, resolve_each
 from weightloom.rules import module_nodes, registry
 
 _SHOWN = 4

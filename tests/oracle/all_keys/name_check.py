@@ -10,9 +10,9 @@ from tests.oracle.all_keys.jobs import DEAD, mapping, registered
 from tests.oracle.all_keys.pattern_names import names_for
 from tests.rules.test_transformers import ours, theirs
 from weightloom.engine import NotInvertible, RuleSet, TensorSpec, WeightConverter, save_plan
-from weightloom.engine.index_map import IndexMap
-from weightloom.engine.renaming import Renaming, WeightRenaming
-from weightloom.engine.resolve import resolve
+from weightloom.engine.mapping.index_map import IndexMap
+from weightloom.engine.mapping.renaming import Renaming, WeightRenaming
+from weightloom.engine.planning.resolve import resolve
 from weightloom.rules import registry
 
 # Names that the reference implementation sends elsewhere, by what is in them, and why ours is right.

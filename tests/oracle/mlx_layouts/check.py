@@ -17,8 +17,8 @@ from tests.oracle.all_keys.outcome import Outcome
 from tests.oracle.all_keys.towers import NEEDS_TIMM, has_timm
 from tests.oracle.mlx_layouts.families import FAMILIES
 from tests.oracle.mlx_layouts.trial import Trial
-from weightloom.runtime.choice import Wish
-from weightloom.runtime.conversion import Order, convert
+from weightloom.runtime.choosing.choice import Wish
+from weightloom.runtime.converting.conversion import Order, convert
 
 SAME = 1e-5
 _SHOWN = 4

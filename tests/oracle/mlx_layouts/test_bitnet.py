@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tests.cases.fixtures import contents, write
-from weightloom.runtime.choice import Wish
-from weightloom.runtime.conversion import Order, convert
+from weightloom.runtime.choosing.choice import Wish
+from weightloom.runtime.converting.conversion import Order, convert
 
 pytestmark = pytest.mark.oracle
 

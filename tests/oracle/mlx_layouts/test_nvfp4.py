@@ -13,8 +13,8 @@ from tests.golden.make import file_bytes
 from tests.golden.reference import Tensor
 from tests.oracle import peer
 from tests.oracle.mlx_layouts.hybrid import _SPARK
-from weightloom.runtime.choice import Wish
-from weightloom.runtime.conversion import Order, convert
+from weightloom.runtime.choosing.choice import Wish
+from weightloom.runtime.converting.conversion import Order, convert
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 

@@ -11,8 +11,8 @@ import pytest
 from tests.oracle.all_keys.jobs import Job
 from tests.oracle.mlx_layouts.families import FAMILIES
 from tests.oracle.mlx_layouts.trial import Trial
-from weightloom.runtime.choice import Wish
-from weightloom.runtime.conversion import Order, convert
+from weightloom.runtime.choosing.choice import Wish
+from weightloom.runtime.converting.conversion import Order, convert
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 

@@ -21,8 +21,8 @@ from tests.oracle.all_keys.classes import class_named, config_class, pick
 from tests.oracle.all_keys.published import publish
 from tests.oracle.all_keys.shrink import tiny_config
 from tests.oracle.mlx_layouts.family import Family
-from weightloom.runtime.choice import Wish
-from weightloom.runtime.conversion import Converted, Order, convert
+from weightloom.runtime.choosing.choice import Wish
+from weightloom.runtime.converting.conversion import Converted, Order, convert
 
 if TYPE_CHECKING:
     import mlx.core as mx

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from weightloom.engine.errors import WeightloomError
-from weightloom.engine.patterns import compile_source
+from weightloom.engine.mapping.patterns import compile_source
 from weightloom.rules.examples import example
 from weightloom.rules.extending import layout_names, layout_rules
 from weightloom.rules.lint import lint_file

@@ -1,0 +1,1 @@
+"""Rules as values: what is searched in a name, and what becomes of it."""

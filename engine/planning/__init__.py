@@ -1,0 +1,1 @@
+"""From headers and rules to a plan: no tensor is read."""

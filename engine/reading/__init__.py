@@ -1,0 +1,1 @@
+"""From a plan to arrays: bytes are read straight into their place."""

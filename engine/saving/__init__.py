@@ -1,0 +1,1 @@
+"""From arrays to files: all of them or none."""

@@ -1,0 +1,1 @@
+"""Value steps: what changes elements, after all moves."""

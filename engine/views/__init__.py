@@ -1,0 +1,1 @@
+"""Structure: moves, and the index maps from sources to targets that they make."""

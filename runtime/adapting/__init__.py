@@ -1,0 +1,1 @@
+"""Adapters: read, planned, put beside parameters or fused into them."""

@@ -1,0 +1,190 @@
+"""Adapters on a loaded model: opened and checked first, put beside its parameters, and switched between calls."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weightloom.engine.errors import UsageError
+from weightloom.engine.planning.lifting import WHOLE
+from weightloom.plugins.adapters import attach, unchangeable, unpacked_specs
+from weightloom.plugins.exchange import Exchange, exchanges, refuse_packed
+from weightloom.runtime.adapting.adapter_plan import AdapterPlan, plan_on, refuse_unless_taken, unfit
+from weightloom.runtime.adapting.adapter_source import open_adapter
+from weightloom.runtime.choosing.rule_choice import model_rules
+from weightloom.runtime.configs.finite import is_finite
+
+if TYPE_CHECKING:
+    import mlx.core as mx
+    import mlx.nn as nn
+
+    from weightloom.plugins.architecture import Architecture
+    from weightloom.plugins.layers.lora import Dial, LowRank
+
+Wished = str | os.PathLike[str] | Sequence[tuple[str | os.PathLike[str], float]]
+"""A directory, whose adapter acts in full, or several, each with a scale."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReadAdapter:
+    """An adapter that fits a model: its plan, its factors by the plan's names, and the scale to begin with."""
+
+    plan: AdapterPlan
+    arrays: Mapping[str, mx.array]
+    scale: float
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was set aside, and which adapter it is about."""
+        return tuple(f"{self.plan.source.path}: {note}" for note in self.plan.source.notes)
+
+    @property
+    def whole(self) -> Mapping[str, mx.array]:
+        """The arrays that replace parameters, by parameter."""
+        return {name: self.arrays[f"{WHOLE}.{name}"] for name in self.plan.replaced}
+
+
+class Adapters:
+    """The adapters of a model by name, and the scale of each: 1 as it was trained, 0 as if it were not there.
+
+    A scale holds from the next call of the model on. A tensor that an adapter has in place of the base's is there in
+    full wherever the scale is not 0.
+    """
+
+    def __init__(self, dials: Mapping[str, Dial], exchanges: Sequence[Exchange]) -> None:
+        self._dials = dict(dials)
+        self._exchanges = tuple(exchanges)
+        self.set({})
+
+    @property
+    def scales(self) -> dict[str, float]:
+        """The scale of each adapter now."""
+        return {name: dial.scale for name, dial in self._dials.items()}
+
+    def use(self, *names: str) -> None:
+        """Let these act in full, and no others; with no name it is the base. Raises UsageError for an unknown one."""
+        self.set({**dict.fromkeys(self._dials, 0.0), **dict.fromkeys(names, 1.0)})
+
+    def set(self, scales: Mapping[str, float]) -> None:
+        """Set the scale of some adapters by name.
+
+        Raises UsageError, before any is set, for an unknown one, for what is no number, and where two would replace one
+        parameter.
+        """
+        unknown = sorted(set(scales) - set(self._dials))
+        if unknown:
+            raise UsageError(
+                f"there is no adapter {unknown[0]!r}", expected=f"one of {', '.join(self._dials)}", field="adapter"
+            )
+        checked = {name: checked_scale(name, scale) for name, scale in scales.items()}
+        for each in self._exchanges:
+            each.chosen({**self.scales, **checked})
+        for name, scale in checked.items():
+            self._dials[name].scale = scale
+        for each in self._exchanges:
+            each.put(self.scales)
+
+
+def checked_scale(name: str, scale: object) -> float:
+    """Give a scale as a float; raises UsageError for what is no finite number."""
+    if not is_finite(scale):
+        raise UsageError(f"the scale of {name} is {scale!r}", expected="a finite number", field="adapter")
+    return float(scale)
+
+
+def wished(adapter: object, lazy: bool, cut: bool) -> tuple[tuple[Path, float], ...]:
+    """Give directories and scales, () for None.
+
+    Raises UsageError for another form, a directory that is not there or twice, and beside `lazy` or for a model that
+    is `cut` among several processes.
+    """
+    if adapter is None:
+        return ()
+    if lazy or cut:
+        other = "lazy" if lazy else "sharding"
+        raise UsageError(f"adapter and {other} were both given", expected="one of them", field="adapter")
+    one = isinstance(adapter, str | os.PathLike)
+    pairs = [(adapter, 1.0)] if one else list(adapter) if isinstance(adapter, Sequence) else []
+    if not pairs or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+        raise UsageError(
+            f"adapter is {adapter!r}", expected="a directory, or pairs of a directory and a scale", field="adapter"
+        )
+    found = tuple(_pair(*pair) for pair in pairs)
+    missing = [str(path) for path, _ in found if not path.is_dir()]
+    if missing:
+        raise UsageError(
+            f"no directory {', '.join(missing)}", expected="directories of adapters", file=missing[0], field="adapter"
+        )
+    if len({path.resolve() for path, _ in found}) < len(found):
+        raise UsageError("an adapter was given twice", expected="each directory once", field="adapter")
+    return found
+
+
+def _pair(path: Any, scale: object) -> tuple[Path, float]:
+    if not isinstance(path, str | os.PathLike):
+        raise UsageError(f"{path!r} is no path", expected="a directory of an adapter", field="adapter")
+    return Path(path), checked_scale(str(path), scale)
+
+
+def read_adapters(
+    pairs: Sequence[tuple[Path, float]], architecture: Architecture, module: nn.Module, config: Mapping[str, Any]
+) -> tuple[ReadAdapter, ...]:
+    """Open, check and read adapters for a module that may have no arrays yet; it is not touched.
+
+    Raises UsageError where the architecture takes none, or an adapter replaces what is packed; PlanError listing all
+    that does not fit, and as `open_adapter` and reading do.
+    """
+    if pairs:
+        refuse_unless_taken(architecture)
+    return tuple(_read(path, scale, architecture, module, config) for path, scale in pairs)
+
+
+def _read(
+    path: Path, scale: float, architecture: Architecture, module: nn.Module, config: Mapping[str, Any]
+) -> ReadAdapter:
+    source = open_adapter(path)
+    with closing(source.checkpoint):
+        plan = plan_on(source, model_rules(architecture, config, source.layout), unpacked_specs(module), config)
+        refused = unchangeable(module, [each.parameter for each in plan.changes])
+        if refused:
+            raise unfit(source, [f"no factors can be put beside {name}" for name in refused], refused[0])
+        refuse_packed(module, plan.replaced, path)
+        return ReadAdapter(plan, plan.plan.load(), scale)
+
+
+def put_adapters(module: nn.Module, adapters: Sequence[ReadAdapter]) -> Adapters | None:
+    """Put adapters beside a module's parameters; give what switches them, None where there are none.
+
+    Raises UsageError where two replace one parameter at once.
+    """
+    from weightloom.plugins.layers.lora import Dial
+
+    if not adapters:
+        return None
+    dials = {name: Dial(each.scale) for name, each in zip(_names(adapters), adapters, strict=True)}
+    terms: dict[str, tuple[LowRank, ...]] = {}
+    for each, dial in zip(adapters, dials.values(), strict=True):
+        for parameter, term in _terms(each, dial):
+            terms[parameter] = (*terms.get(parameter, ()), term)
+    wholes = {name: each.whole for name, each in zip(dials, adapters, strict=True)}
+    attach(module, terms)
+    return Adapters(dials, exchanges(module, wholes))
+
+
+def _terms(adapter: ReadAdapter, dial: Dial) -> Iterator[tuple[str, LowRank]]:
+    from weightloom.plugins.layers.lora import LowRank
+
+    for each in adapter.plan.changes:
+        a, b = adapter.arrays[each.a], adapter.arrays[each.b]
+        yield each.parameter, LowRank(a, b, adapter.plan.scales[each.parameter], dial)
+
+
+def _names(adapters: Sequence[ReadAdapter]) -> tuple[str, ...]:
+    """Name each adapter by its directory, or by its whole path where two have one name."""
+    paths = [each.plan.source.path for each in adapters]
+    short = [path.resolve().name for path in paths]
+    return tuple(name if short.count(name) == 1 else str(path) for name, path in zip(short, paths, strict=True))

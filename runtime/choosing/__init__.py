@@ -1,0 +1,1 @@
+"""Which rules, which layout, which half of a checkpoint, and why."""

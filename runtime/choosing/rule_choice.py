@@ -1,0 +1,26 @@
+"""The rules that a model is loaded by: the caller's, then what the walk through its tree finds, then the plugin's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from weightloom.engine import RuleSet, scoped_rules
+from weightloom.plugins.architecture import Architecture
+from weightloom.runtime.choosing.resolution import OUTERMOST, LayoutLookup, user_rules
+
+
+def caller_rules(rules: RuleSet | str | Path | None, layout: str) -> RuleSet:
+    """Give the caller's rules; from a file, in this layout if the file has it, else in its usual one."""
+    if rules is None:
+        return RuleSet()
+    found = rules if isinstance(rules, RuleSet) else user_rules(str(rules), layout, or_usual=True)
+    return found.replace_all(scope=OUTERMOST)
+
+
+def model_rules(architecture: Architecture, config: Mapping[str, Any], layout: str) -> RuleSet:
+    """Give the rules of an architecture for a layout, each with its scope, its own from there to its module last."""
+    nodes = architecture.nodes(config)
+    found = scoped_rules(nodes, LayoutLookup(layout), architecture.base_model_prefix)
+    return found + architecture.rules

@@ -1,0 +1,1 @@
+"""config.json: read strictly, repaired by name, changed in place."""

@@ -1,0 +1,1 @@
+"""Disk to disk: convert, verify, and the way back."""

@@ -1,0 +1,123 @@
+"""The plan of a conversion: from the tensors of a checkpoint to those of another layout or dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from weightloom.engine.errors import UsageError
+from weightloom.engine.mapping.claims import KeepDtype
+from weightloom.engine.mapping.rule import Rule
+from weightloom.engine.mapping.ruleset import RuleSet
+from weightloom.engine.plan import Plan
+from weightloom.engine.planning.build import build_plan
+from weightloom.engine.planning.cast import with_dtype
+from weightloom.engine.planning.floats import check_floats, with_floats
+from weightloom.engine.planning.fresh import save_plan
+from weightloom.runtime.adapting.fusing import fused
+from weightloom.runtime.choosing.choice import Choice, only_shipped
+from weightloom.runtime.choosing.layout_record import MLX
+from weightloom.runtime.configs.fp8_config import block_size
+from weightloom.runtime.extras import need_mlx
+from weightloom.runtime.inspecting.reading import plan_opened
+from weightloom.runtime.opening.opening import GGUF, Opened
+from weightloom.runtime.saving.order import CANONICAL, ORIGINAL
+from weightloom.runtime.surgery.surgery import operated
+from weightloom.runtime.surgery.surgery_file import SurgeryFile
+
+NamePicker = Callable[[str], bool]
+
+
+def conversion_plan(
+    opened: Opened,
+    choice: Choice,
+    layout: str,
+    dtype: str | None,
+    surgery: SurgeryFile | None = None,
+    adapters: Sequence[Path] = (),
+) -> tuple[Plan, tuple[str, ...]]:
+    """Give the plan, and the tensors that the layout leaves out.
+
+    `adapters` and then `surgery` act on the parameters, before a cast; ORIGINAL takes none. Raises PlanError when the
+    checkpoint does not fit its rules and the parameters of the architecture that is installed for it, or what changes
+    them does not fit;
+    UsageError for a layout that there is not, NotInvertible for one that cannot be written.
+    """
+    config = choice.config.values if choice.config else {}
+    rules = choice.rules()
+    checkpoint = opened.checkpoint
+    keep = dtype_keeper(rules, config, checkpoint.metadata)
+    if layout == ORIGINAL:
+        plan = build_plan(checkpoint, rules, config=config)
+        return _cast(build_plan(checkpoint, RuleSet(())), dtype, _by_parameter(plan, keep)), ()
+    block = block_size(config) if layout == MLX else None
+    # No architecture has parameters for codes.
+    by_rules = choice if block is None else replace(choice, wish=replace(choice.wish, open_target=True))
+    plan, _ = plan_opened(opened, by_rules)
+    plan.check()
+    if adapters:
+        plan = fused(plan, adapters, choice)
+    if surgery is not None:
+        if block is not None:
+            plan, block = with_floats(plan, block), None  # what is done to the scales of codes would be passed over
+        done = operated(plan, surgery, rules.base_model_prefix, config)
+        plan, config, choice = done.plan, done.config, _by_config(choice, done.config)
+    left_out = (*(kept.name for kept in plan.kept), *(name for group in plan.copies for name in group.sources))
+    plan = _cast(plan, dtype, keep)
+    if layout == MLX:
+        plan = _floats(plan, block)
+    if layout != CANONICAL:
+        plan = plan.then(save_plan(_target_rules(choice, layout), plan.params, config).inverse())
+    return plan, tuple(sorted(left_out))
+
+
+def _by_config(choice: Choice, values: Mapping[str, Any]) -> Choice:
+    return choice if choice.config is None else replace(choice, config=replace(choice.config, values=values))
+
+
+def dtype_keeper(rules: Sequence[Rule], config: Mapping[str, Any], metadata: Mapping[str, str]) -> NamePicker:
+    """Give a function that says whether a parameter keeps its dtype when all others are cast."""
+    keepers = [rule for rule in rules if isinstance(rule, KeepDtype) and rule.applies(config, metadata)]
+
+    def keeps(name: str) -> bool:
+        return any(rule.selects_parameter(name) for rule in keepers)
+
+    return keeps
+
+
+def _by_parameter(plan: Plan, keep: NamePicker) -> NamePicker:
+    """Turn a question about parameters into one about the tensors that they come from."""
+
+    def keeps(name: str) -> bool:
+        group = plan.by_source.get(name)
+        return keep(name) if group is None else any(map(keep, group.targets))
+
+    return keeps
+
+
+def _floats(plan: Plan, block: tuple[int, int] | None) -> Plan:
+    """Turn codes into floats, which are all that the layout's readers take."""
+    if block is not None:
+        return with_floats(plan, block)
+    check_floats(plan)
+    return plan
+
+
+def _cast(plan: Plan, dtype: str | None, keep: NamePicker) -> Plan:
+    if dtype is None:
+        return plan
+    need_mlx()
+    return with_dtype(plan, dtype, keep)
+
+
+def _target_rules(choice: Choice, layout: str) -> RuleSet:
+    if layout not in choice.known:
+        written = (name for name in choice.known if name != GGUF)
+        raise UsageError(
+            f"no layout {layout!r} is known for it",
+            expected=f"one of {', '.join((ORIGINAL, CANONICAL, *written))}",
+            field="layout",
+        )
+    return only_shipped(choice).rules_in(layout)

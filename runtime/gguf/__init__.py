@@ -1,0 +1,1 @@
+"""A GGUF's keys as the files that the same model is published with."""

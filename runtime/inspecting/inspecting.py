@@ -1,0 +1,118 @@
+"""inspect: look at a checkpoint without reading a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from weightloom.engine.checkpoints.checkpoint import Checkpoint
+from weightloom.engine.errors import CheckpointError
+from weightloom.engine.mapping.shapes import shape_text
+from weightloom.engine.spec import TensorSpec
+from weightloom.plugins.vision import vision_of
+from weightloom.runtime.choosing.choice import Choice, Wish, undecided
+from weightloom.runtime.choosing.layout_seen import find_opened
+from weightloom.runtime.configs.config import Config
+from weightloom.runtime.inspecting.inspection import FileSize, Inspection, KeptBeside, MemoryNeed, Template, Total
+from weightloom.runtime.opening.foreign_code import ignored_code
+from weightloom.runtime.opening.kept import Kept
+from weightloom.runtime.opening.opening import open_path
+
+
+def inspect(path: str | Path, *, estimate_memory: bool = False, wish: Wish | None = None) -> Inspection:
+    """Describe the checkpoint at a path (directory, index or file) from headers and config alone.
+
+    An architecture without rules is described all the same; only `estimate_memory`, which plans, needs rules.
+    Raises CheckpointError for a malformed checkpoint or config, StorageError where the system refuses.
+    """
+    wish = wish or Wish()
+    with open_path(path) as opened:
+        checkpoint, config = opened.checkpoint, opened.config
+        choice = find_opened(opened, wish, str(path))
+        unknown = None if choice else undecided(config, wish, str(path))
+        if unknown is not None and estimate_memory:
+            raise unknown
+        return Inspection(
+            path=str(path),
+            class_name=config.class_name if config else None,
+            model_type=config.model_type if config else None,
+            identifier=choice.identifier if choice else None,
+            decided_by=_why(choice, unknown),
+            layout=choice.layout if choice else None,
+            layouts=choice.known if choice else (),
+            rule_files=choice.files() if choice else (),
+            config=str(config.path) if config else None,
+            quantization=config.quantization if config else None,
+            files=tuple(FileSize(str(file), file.stat().st_size) for file in checkpoint.files or _own_files(config)),
+            tensors=len(checkpoint.tensors),
+            nbytes=checkpoint.nbytes,
+            dtypes=_totals(checkpoint.tensors.values()),
+            templates=_templates(checkpoint.tensors),
+            metadata=dict(checkpoint.metadata),
+            notes=(*checkpoint.notes, *_config_notes(opened.folder, config)),
+            memory=_memory(checkpoint, choice) if choice and estimate_memory else None,
+            kept=_kept(opened.kept) if opened.kept else None,
+            vision=str(vision_of(config.values, checkpoint.tensors.keys())) if config else None,
+        )
+
+
+def _kept(kept: Kept) -> KeptBeside:
+    return KeptBeside(
+        path=str(kept.path),
+        source_layout=kept.note.source_layout,
+        source_files=tuple(file.name for file in kept.source.files),
+        config="the source's own" if kept.current else "the one beside the weights, which was changed",
+        tensors=tuple(kept.names),
+        nbytes=kept.path.stat().st_size,
+    )
+
+
+def _config_notes(folder: Path, config: Config | None) -> tuple[str, ...]:
+    if config is None:
+        return ignored_code(folder, {})
+    return (*(f"{config.path.name}: {each}" for each in config.repairs), *ignored_code(folder, config.values))
+
+
+def _own_files(config: Config | None) -> tuple[Path, ...]:
+    """A GGUF model's config is in the file itself."""
+    return (config.path,) if config else ()
+
+
+def _why(choice: Choice | None, unknown: CheckpointError | None) -> str:
+    if choice is not None:
+        return choice.reason()
+    return f"{unknown.seen}; {unknown.expected}" if unknown else ""
+
+
+def _templates(tensors: Mapping[str, TensorSpec]) -> tuple[Template, ...]:
+    """Group tensors by shape of name, dtype and shape; one that is alone keeps its name as it is."""
+    found: dict[tuple[str, str, tuple[int, ...]], list[str]] = {}
+    for name, spec in tensors.items():
+        found.setdefault((shape_text(name), spec.dtype or "", spec.shape), []).append(name)
+    return tuple(
+        Template(
+            names[0] if len(names) == 1 else text,
+            len(names),
+            dtype,
+            shape,
+            sum(tensors[name].nbytes for name in names),
+        )
+        for (text, dtype, shape), names in sorted(found.items())
+    )
+
+
+def _totals(specs: Iterable[TensorSpec]) -> tuple[Total, ...]:
+    found: dict[str, list[int]] = {}
+    for spec in specs:
+        found.setdefault(spec.dtype or "", []).append(spec.nbytes)
+    totals = (Total(dtype, len(sizes), sum(sizes)) for dtype, sizes in found.items())
+    return tuple(sorted(totals, key=lambda total: (-total.nbytes, total.dtype)))
+
+
+def _memory(checkpoint: Checkpoint, choice: Choice) -> MemoryNeed:
+    from weightloom.engine.planning.build import build_plan
+    from weightloom.engine.reading.memory import memory
+
+    config = choice.config.values if choice.config else None
+    plan = build_plan(checkpoint, choice.rules(), config=config)
+    return MemoryNeed(plan.nbytes, memory(plan).total)

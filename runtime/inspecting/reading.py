@@ -1,0 +1,98 @@
+"""Open a checkpoint with its config and its rules, and plan it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from weightloom.engine.checkpoints.checkpoint import Checkpoint
+from weightloom.engine.errors import ConfigError, MissingExtra
+from weightloom.runtime.choosing.choice import Choice, Wish
+from weightloom.runtime.choosing.layout_seen import choose_opened
+from weightloom.runtime.configs.config import Config
+from weightloom.runtime.extras import need_mlx
+from weightloom.runtime.opening.opening import Opened, open_path
+
+if TYPE_CHECKING:
+    from weightloom.engine.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Whose parameters a plan leads to, in words; `obstacle` is why a load would stop before any plan."""
+
+    text: str
+    obstacle: ConfigError | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A checkpoint, what decided on its rules, the plan, and whose parameters it leads to."""
+
+    checkpoint: Checkpoint
+    config: Config | None
+    choice: Choice
+    plan: Plan
+    target: Target
+
+
+def wish_of(args: argparse.Namespace) -> Wish:
+    """Take what the arguments say about the rules."""
+    return Wish(args.rules, args.read_layout, args.model_type, args.open_target)
+
+
+@contextmanager
+def planned(path: str, wish: Wish) -> Iterator[Planned]:
+    """Open and plan a checkpoint; it is closed at the end. Reads headers only.
+
+    The target is the parameters of the architecture that is installed for its model type; else, and where its
+    module cannot be built from the config, it is open, and `target` says why. Raises CheckpointError, RuleError,
+    UsageError and StorageError as opening, choosing and planning do.
+    """
+    with open_path(path) as opened:
+        choice = choose_opened(opened, wish, path)
+        plan, target = plan_opened(opened, choice)
+        yield Planned(opened.checkpoint, opened.config, choice, plan, target)
+
+
+def plan_opened(opened: Opened, choice: Choice) -> tuple[Plan, Target]:
+    """Give the plan of an opened checkpoint and what its target is; raises PluginError for a clash of plugins."""
+    from weightloom.engine.planning.build import build_plan
+
+    known = _with_architecture(opened, choice)
+    if isinstance(known, tuple):
+        return known
+    config = opened.config.values if opened.config else None
+    return build_plan(opened.checkpoint, choice.rules(), config=config), replace(known, text=f"open: {known}")
+
+
+def _with_architecture(opened: Opened, choice: Choice) -> tuple[Plan, Target] | Target:
+    """Plan against an architecture's parameters; or say why there are none to plan against."""
+    wish = choice.wish
+    if wish.open_target or wish.model_type is not None:
+        return Target("whatever the rules give, as asked")
+    model_type = opened.config.model_type if opened.config else None
+    if model_type is None:
+        return Target("no model_type says whose parameters")
+    from weightloom.plugins.manager import PluginManager
+
+    if (manager := PluginManager()).find(model_type) is None:
+        return Target(f"no architecture for {model_type!r} is installed")
+    try:
+        need_mlx()
+        from weightloom.runtime.preparing.prepare import prepare
+
+        found = prepare(opened, rules=wish.rules, layout=choice.layout, manager=manager)
+    except (ConfigError, MissingExtra) as error:
+        text = f"not those of the architecture for {model_type!r}, which cannot be built: {error.seen}"
+        return Target(text, error if isinstance(error, ConfigError) else None)
+    class_name, classes = opened.config.class_name if opened.config else None, found.architecture.class_names
+    if class_name is not None and classes and class_name not in classes:
+        return Target(f"not those of {found.architecture.name}, which builds {', '.join(classes)} and no {class_name}")
+    return found.plan, Target(f"the parameters of {found.architecture.name} ({found.architecture.source})")

@@ -1,0 +1,192 @@
+"""load: a path to a running model. Open, prepare, read, bind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weightloom.engine import Plan, RuleSet, TensorSpec
+from weightloom.engine.checkpoints.discovery import KEPT_NAME
+from weightloom.engine.errors import UsageError
+from weightloom.engine.planning.cast import with_dtype
+from weightloom.plugins.binding import bind, parameters
+from weightloom.plugins.deferring import bind_lazily
+from weightloom.plugins.manager import PluginManager
+from weightloom.runtime.adapting.adapters import Wished, put_adapters, read_adapters, wished
+from weightloom.runtime.configs.config import NAME as CONFIG_NAME
+from weightloom.runtime.configs.dtype_field import with_dtype_field
+from weightloom.runtime.configs.dtype_names import safetensors_dtype
+from weightloom.runtime.loading.ranks import Share, Way, bytes_read, take_part
+from weightloom.runtime.loading.widening import widened
+from weightloom.runtime.model import LoadedModel
+from weightloom.runtime.opening.foreign_code import ignored_code
+from weightloom.runtime.opening.opening import Opened, open_path
+from weightloom.runtime.preparing.prepare import Prepared, prepare
+from weightloom.runtime.surgery.surgery import asked_surgery, operated
+from weightloom.runtime.surgery.surgery_file import SurgeryFile
+from weightloom.runtime.surgery.surgery_module import rebuilt, with_config
+
+if TYPE_CHECKING:
+    import mlx.core as mx
+    import mlx.nn as nn
+
+    from weightloom.engine.plan import Progress
+    from weightloom.engine.planning.sharding import Sharding
+
+
+def load(
+    path: str | Path,
+    dtype: str | None = None,
+    lazy: bool = False,
+    adapter: Wished | None = None,
+    surgery: object = None,
+    rules: RuleSet | str | Path | None = None,
+    strict: bool = True,
+    sharding: Sharding | Way | None = None,
+    quantize: object = None,
+    text_only: bool | None = None,
+    architecture: str | None = None,
+    progress: Progress | None = None,
+    manager: PluginManager | None = None,
+) -> LoadedModel:
+    """Load a model from a directory, a safetensors file or index, or a GGUF file.
+
+    In one of several processes (mlx.launch), `sharding` gives each its part: "tensor" cuts parameters as the
+    architecture says, "pipeline" gives each rank some of the layers, a Sharding cuts as it says.
+
+    `dtype` ("bfloat16", "float16", "float32", or MLX's own) casts float parameters; by default all stay as they
+    are in the file. `rules` act before those of the architecture. `architecture` settles which plugin where
+    several offer the model type. With `lazy` a parameter is read when it is first used: a tower that is never run
+    is never read. The files stay open, may be replaced meanwhile, and are read as they were; one that was written to
+    in place raises CheckpointError at the use. `text_only` loads the text model of a checkpoint with towers (False: the
+    whole, or nothing); what is left out is in the report and the notes, and saved back. `surgery` names a surgery file,
+    by default the one that the variable WEIGHTLOOM_SURGERY names; it acts after conversion and before a cast. `adapter`
+    is the directory of an adapter of PEFT or mlx-lm, or several with a scale each: they stay beside the parameters,
+    and the model's `adapters` switches them. `quantize` is a name for later: anything but None raises UsageError.
+    Raises PluginError for a model type that no plugin serves, ConfigError for a config that cannot be, PlanError where
+    tensors, adapters or surgery do not fit, CheckpointError and StorageError as reading does.
+    """
+    _refuse_unfilled(quantize=quantize)
+    if lazy and sharding is not None:
+        raise UsageError("lazy and sharding were both given", expected="one of them", field="lazy")
+    pairs = wished(adapter, lazy, sharding is not None)
+    cast = None if dtype is None else safetensors_dtype(str(dtype))
+    manager = manager or PluginManager()
+    asked = _asked(surgery, bool(pairs))
+    opened = open_path(path)
+    try:
+        found = prepare(opened, rules=rules, architecture=architecture, manager=manager, text_only=text_only)
+        found.plan.check(strict)
+        opened, found, changed = _operated(opened, found, asked)
+        adapters = read_adapters(pairs, found.architecture, found.module, opened.need_config().values)
+        part = None if sharding is None else take_part(found, sharding)
+        stored = _cast(found.plan if part is None else part.plan, cast)
+        plan = widened(stored)
+        before = bytes_read()
+        read = None if lazy else partial(plan.load, None if part is None else part.sharding, progress=progress)
+        _fill(found.module, plan, read, strict)
+        share = None if part is None else part.share(found.module, widened(_cast(found.plan, cast)).nbytes, before)
+        about = (note for each in adapters for note in each.notes)
+        remarks = (*manager.notes, *changed, *about, *(part.notes if part else ()))
+        m = _loaded(opened, found, plan, stored.params, cast, remarks, share)
+        switch = put_adapters(found.module, adapters)
+        return replace(m, surgery=None if asked is None else asked.path, adapters=switch)
+    except BaseException:
+        opened.checkpoint.close()
+        raise
+
+
+def _fill(module: nn.Module, plan: Plan, read: Callable[..., Mapping[str, mx.array]] | None, strict: bool) -> None:
+    """Bind what `read` gives; without it each parameter is read when it is first used."""
+    # A lenient load leaves what the file lacks as the module made it; the report and the notes name it.
+    initial = {name: array for name, array in parameters(module).items() if name in plan.report.missing}
+    if read is None:
+        bind_lazily(module, plan.lazy(strict=strict), kept=initial)
+    else:
+        bind(module, {**initial, **read(strict=strict)})
+    module.eval()
+
+
+def _asked(surgery: object, with_adapters: bool) -> SurgeryFile | None:
+    """Read the surgery file; refused beside adapters, for it would act on what they are added to alone."""
+    asked = asked_surgery(surgery)
+    if asked is not None and with_adapters:
+        raise UsageError(
+            "adapters and surgery were both given",
+            expected="one of them, for adapters stay beside the parameters",
+            hint="convert with --adapter and --surgery, which fuses first, and load what it writes",
+            file=asked.path,
+            field="surgery",
+        )
+    return asked
+
+
+def _operated(opened: Opened, found: Prepared, surgery: SurgeryFile | None) -> tuple[Opened, Prepared, tuple[str, ...]]:
+    """Put surgery into the plan, and give a note that says so; what was pruned has another config and module."""
+    if surgery is None:
+        return opened, found, ()
+    config = opened.need_config().values
+    done = operated(found.plan, surgery, found.architecture.base_model_prefix, config)
+    notes = (f"surgery by {surgery.path} changes {len(done.changes)} tensors",)
+    if not surgery.prunings:
+        return opened, replace(found, plan=done.plan), notes
+    return with_config(opened, done.config), rebuilt(found, done), notes
+
+
+def _cast(plan: Plan, dtype: str | None) -> Plan:
+    return plan if dtype is None else with_dtype(plan, dtype)
+
+
+def _loaded(
+    opened: Opened,
+    found: Prepared,
+    plan: Plan,
+    stored: Mapping[str, TensorSpec],
+    cast: str | None,
+    remarks: Sequence[str],
+    share: Share | None,
+) -> LoadedModel:
+    config, tokenizer = opened.need_config(), opened.tokenizer()
+    about_template = tokenizer.template.note if tokenizer and tokenizer.template else None
+    lacking = (f"{name} is not in the checkpoint, and as the module made it" for name in plan.report.missing)
+    repairs = (f"config.json: {each}" for each in (*config.repairs, *found.repairs))
+    code = ignored_code(opened.folder, config.values)
+    half = (found.half.note,) if found.half is not None else ()
+    notes = (*half, *repairs, *lacking, *code, *([about_template] if about_template else []))
+    return LoadedModel(
+        model=found.module,
+        config=config.values if found.half is not None else found.config,
+        architecture=found.architecture,
+        plan=plan,
+        path=opened.path,
+        folder=opened.folder,
+        side_files=opened.side_files if cast is None else partial(_cast_side_files, opened, cast),
+        stored=stored,
+        opened=opened,
+        layout=found.layout,
+        tokenizer=tokenizer,
+        notes=(*notes, *remarks),
+        share=share,
+        cast=cast,
+        half=found.half,
+    )
+
+
+def _cast_side_files(opened: Opened, cast: str) -> Mapping[str, bytes | Path]:
+    """Give the side files of a model that was cast: its config names the new dtype, and nothing is kept."""
+    files = {name: content for name, content in opened.side_files().items() if name != KEPT_NAME}
+    return {**files, CONFIG_NAME: with_dtype_field((opened.beside or opened.need_config()).saved, cast)}
+
+
+def _refuse_unfilled(**options: object) -> None:
+    """Refuse what cannot be done yet, rather than leave it out in silence."""
+    for name, value in options.items():
+        if value is not None and value is not False:
+            raise UsageError(
+                f"{name} was given, and loading with it is not there yet",
+                expected=f"{name} left at its default",
+                field=name,
+            )

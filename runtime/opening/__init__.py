@@ -1,0 +1,1 @@
+"""What a path leads to, whatever the format."""

@@ -1,0 +1,32 @@
+"""What a conversion is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from weightloom.runtime.surgery.surgery_file import SurgeryFile
+
+ORIGINAL = "original"
+CANONICAL = "canonical"
+DEFAULT_SHARD_BYTES = 5 * 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is asked for: target directory, layout (ORIGINAL, CANONICAL or a name), and how it is written.
+
+    `dtype` is a safetensors name (F32, F16, BF16) or None for as it is; `max_shard_bytes` None keeps the source's
+    own files where nothing else changes, and cuts shards of 5 GB elsewhere. `adapters` are fused into the
+    parameters, then `surgery` changes them: with either, ORIGINAL is the layout that is read, written anew.
+    """
+
+    target: Path
+    layout: str = ORIGINAL
+    dtype: str | None = None
+    max_shard_bytes: int | None = None
+    overwrite: bool = False
+    surgery: SurgeryFile | None = None
+    adapters: tuple[Path, ...] = ()

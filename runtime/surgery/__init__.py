@@ -1,0 +1,1 @@
+"""Surgery files, and surgery on what is loaded or converted."""

@@ -1,0 +1,85 @@
+"""Tokenizers: text to ids and back, from a model's own files (or a GGUF's metadata)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+
+from weightloom.engine.errors import UsageError
+from weightloom.runtime.configs.json_file import read_json_object
+from weightloom.runtime.tokenizing.chat_template import ChatTemplate, find_template
+from weightloom.runtime.tokenizing.special_tokens import SETTINGS, read_special_tokens
+from weightloom.runtime.tokenizing.stop_ids import find_stop_ids
+from weightloom.runtime.tokenizing.streaming import stream_text
+from weightloom.runtime.tokenizing.vocabulary import read_vocabulary
+from weightloom.runtime.tokenizing.vocabulary_search import find_vocabulary
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """A `tokenizers` tokenizer without padding or truncation of its own, stop ids, and a chat template."""
+
+    backend: tokenizers.Tokenizer
+    stop_ids: frozenset[int] = frozenset()
+    template: ChatTemplate | None = None
+    special: Mapping[str, str] = field(default_factory=dict)
+
+    def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
+        """Give the ids of a text; raises UsageError for one with half characters (lone surrogates)."""
+        try:
+            return list(self.backend.encode(text, add_special_tokens=add_special_tokens).ids)
+        except (TypeError, UnicodeEncodeError) as error:
+            raise UsageError(
+                f"the text {text[:40]!a} has no tokens: {error}", expected="Unicode text", field="text"
+            ) from error
+
+    def encode_batch(self, texts: Sequence[str], max_length: int | None = None) -> list[list[int]]:
+        """Give the ids of several texts, each cut to `max_length` with its closing special token kept."""
+        rows = [self.encode(text) for text in texts]
+        return [_cut(row, max_length, self.encode("")) for row in rows]
+
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
+        """Give the text of ids."""
+        return str(self.backend.decode(list(ids), skip_special_tokens=skip_special_tokens))
+
+    def stream(self, ids: Iterable[int]) -> Iterator[str]:
+        """Give text as ids come, never a part of a character; what stays incomplete comes at the end."""
+        return stream_text(ids, self.decode)
+
+    def apply_chat_template(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> str:
+        """Render messages to a prompt; raises UsageError for a model without a template."""
+        if self.template is None:
+            raise UsageError(
+                "this model has no chat template",
+                expected="a template in tokenizer_config.json, chat_template.jinja or chat_template.json",
+                hint="give the prompt as plain text",
+            )
+        return self.template.render(messages, {**self.special, **options})
+
+
+def load_tokenizer(directory: Path) -> Tokenizer | None:
+    """Read a directory's vocabulary, of any kind, and what belongs to it; None where there is none.
+
+    Of a model's config, it reads the end-of-text ids and, for kinds that need it, the tokenizer's class. Raises
+    ConfigError for a file that cannot be read, or that does not fit the others.
+    """
+    found = find_vocabulary(directory)
+    if found is None:
+        return None
+    stated = read_special_tokens(directory)
+    backend, named = read_vocabulary(*found, stated)
+    backend.no_padding()
+    backend.no_truncation()
+    template = find_template(directory, read_json_object(directory / SETTINGS))
+    return Tokenizer(backend, find_stop_ids(directory, backend, named), template, named)
+
+
+def _cut(row: list[int], max_length: int | None, empty: list[int]) -> list[int]:
+    if max_length is None or len(row) <= max_length:
+        return row
+    closing = empty[-1:] if empty and row[-1] == empty[-1] else []
+    return row[: max_length - len(closing)] + closing
