@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from weightloom.engine.mapping.expressions import Expression
+from weightloom.engine.expressions import Expression
 from weightloom.rules.nodes import Node, Scalar, Table, show
 from weightloom.rules.problems import Problems
 from weightloom.rules.reading import expression, fields, text

@@ -8,12 +8,12 @@ from itertools import product
 from typing import Any
 
 from weightloom.engine.errors import WeightloomError
+from weightloom.engine.expressions import Expression
 from weightloom.engine.mapping.converter import WeightConverter
-from weightloom.engine.mapping.expressions import Expression
 from weightloom.engine.ops.base import ConversionOp, amount
+from weightloom.engine.ops.chain import Part
 from weightloom.engine.ops.cutting import Chunk, Split
 from weightloom.engine.ops.permuting import Transpose
-from weightloom.engine.planning.chain import Part
 from weightloom.engine.planning.groups import bind
 from weightloom.engine.spec import TensorSpec
 

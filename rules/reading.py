@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from weightloom.engine.errors import RuleError
-from weightloom.engine.mapping.expressions import Expression
+from weightloom.engine.expressions import Expression
 from weightloom.rules.nodes import Entry, List, Node, Scalar, Table, show
 from weightloom.rules.problems import Mark, Problems, did_you_mean
 

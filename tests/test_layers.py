@@ -8,6 +8,7 @@ import pytest
 
 from tests.guards import (
     LAYERS,
+    ROOT,
     imported_at_start,
     imported_names,
     imported_when_run,
@@ -99,6 +100,25 @@ def test_no_import_cycles() -> None:
         targets = (_resolve(n, set(modules)) for n in imported_at_start(file.read_text(encoding="utf-8")))
         imports[name] = {target for target in targets if target and target != name}
     assert find_cycle(imports) == []
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_no_cycles_between_folders(layer: str) -> None:
+    """Data flows one way through a layer's folders. What lies beside them serves all, or stands above them."""
+    folders: dict[str, set[str]] = {}
+    for file in sources(layer):
+        own = _folder(module_name(file))
+        if own:
+            names = imported_when_run(file.read_text(encoding="utf-8"))
+            folders.setdefault(own, set()).update(found for name in names if (found := _folder(name)) not in ("", own))
+    assert find_cycle(folders) == []
+
+
+def _folder(module: str) -> str:
+    """Give the folder of a layer that a module is in, `engine/ops`; empty for one at the layer's root."""
+    root, *rest = module.split(".")
+    inside = root == "weightloom" and len(rest) > 1 and (ROOT / rest[0] / rest[1]).is_dir()
+    return f"{rest[0]}/{rest[1]}" if inside else ""
 
 
 def test_the_cycle_guard_sees_a_planted_cycle() -> None:

@@ -18,8 +18,8 @@ from weightloom.engine.checkpoints.index import Index
 from weightloom.engine.checkpoints.shard import Shard as Shard
 from weightloom.engine.checkpoints.shard import open_shards
 from weightloom.engine.checkpoints.source import AbsentSource, ByteSource, MemorySource
+from weightloom.engine.disk.recovery import recover
 from weightloom.engine.errors import CheckpointError, UsageError
-from weightloom.engine.saving.recovery import recover
 from weightloom.engine.show import listed, shown
 from weightloom.engine.spec import TensorSpec
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from weightloom.engine.errors import PlanError, RuleError
-from weightloom.engine.mapping.expressions import Expression
+from weightloom.engine.expressions import Expression
 from weightloom.engine.mapping.renaming import WeightRenaming
 from weightloom.engine.mapping.rule import Patterns, Rule
 from weightloom.engine.ops.base import amount, with_text_config

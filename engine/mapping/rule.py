@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self, get_args
 
 from weightloom.engine.errors import NotInvertible, RuleError
-from weightloom.engine.mapping.expressions import Condition, condition
+from weightloom.engine.expressions import Condition, condition
 
 Fidelity = Literal["exact", "keeps", "lossy"]
 Patterns = str | Iterable[str]

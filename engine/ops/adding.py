@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from weightloom.engine.errors import RuleError
 from weightloom.engine.ops.base import ConversionOp, relabel_single
-from weightloom.engine.planning.chain import Chain
+from weightloom.engine.ops.chain import Chain
 from weightloom.engine.steps.adding_step import Shift
 
 

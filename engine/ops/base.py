@@ -14,8 +14,8 @@ from math import prod
 from typing import Any, ClassVar
 
 from weightloom.engine.errors import NotInvertible, PlanError, RuleError
-from weightloom.engine.mapping.expressions import Expression
-from weightloom.engine.planning.chain import Chain
+from weightloom.engine.expressions import Expression
+from weightloom.engine.ops.chain import Chain
 from weightloom.engine.views.tiles import Shape
 
 Amount = int | str

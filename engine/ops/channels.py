@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from weightloom.engine.errors import PlanError, RuleError
-from weightloom.engine.mapping.expressions import Expression
+from weightloom.engine.expressions import Expression
 from weightloom.engine.ops.base import Amount, ConversionOp, amount, relabel_single
-from weightloom.engine.planning.chain import Chain
+from weightloom.engine.ops.chain import Chain
 
 _MIN_DIMS = 3
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from weightloom.engine.errors import PlanError, RuleError
 from weightloom.engine.ops.base import Amount, ConversionOp, amount, frozen_sizes, relabel_single
-from weightloom.engine.planning.chain import Chain
+from weightloom.engine.ops.chain import Chain
 from weightloom.engine.views.tiles import Shape
 
 _KERNEL_DIMS = 3

@@ -16,8 +16,8 @@ from weightloom.engine.ops.base import (
     frozen_sizes,
     not_on_factors,
 )
+from weightloom.engine.ops.chain import Chain
 from weightloom.engine.ops.diagonal import BlockDiagonal
-from weightloom.engine.planning.chain import Chain
 
 
 @dataclass(frozen=True, slots=True)

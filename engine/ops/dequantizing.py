@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from weightloom.engine.errors import PlanError, RuleError
 from weightloom.engine.ops.base import ConversionOp, relabel_single
-from weightloom.engine.planning.chain import Chain
+from weightloom.engine.ops.chain import Chain
 from weightloom.engine.steps.block_steps import FromMxfp8, FromNvfp4
 
 _FLOATS = ("BF16", "F16", "F32")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from weightloom.engine.errors import PlanError
 from weightloom.engine.ops.alike import check_alike
 from weightloom.engine.ops.base import Amount, ConversionOp, amount, frozen_sizes
-from weightloom.engine.planning.chain import Chain
+from weightloom.engine.ops.chain import Chain
 from weightloom.engine.spec import TensorSpec
 
 

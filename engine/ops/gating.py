@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from weightloom.engine.errors import PlanError, RuleError
 from weightloom.engine.ops.base import ConversionOp
-from weightloom.engine.planning.chain import Chain
+from weightloom.engine.ops.chain import Chain
 from weightloom.engine.steps.gating_step import FLOATS, Gate, GateToWeights, WeightsToGate
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from weightloom.engine.errors import PlanError, RuleError
 from weightloom.engine.ops.base import ConversionOp, OnFactors, along, axis_of, relabel_single
-from weightloom.engine.planning.chain import Chain
+from weightloom.engine.ops.chain import Chain
 
 
 @dataclass(frozen=True, slots=True)

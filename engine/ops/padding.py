@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from weightloom.engine.errors import PlanError
-from weightloom.engine.mapping.expressions import Expression
+from weightloom.engine.expressions import Expression
 from weightloom.engine.ops.base import Amount, ConversionOp, amount, axis_of, relabel_single, target_shape
-from weightloom.engine.planning.chain import Chain
+from weightloom.engine.ops.chain import Chain
 from weightloom.engine.spec import TensorSpec
 
 

@@ -18,7 +18,7 @@ from weightloom.engine.ops.base import (
     relabel_single,
     with_text_config,
 )
-from weightloom.engine.planning.chain import Chain, Part
+from weightloom.engine.ops.chain import Chain, Part
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from weightloom.engine.errors import PlanError, RuleError
-from weightloom.engine.mapping.expressions import Expression
+from weightloom.engine.expressions import Expression
 from weightloom.engine.ops.base import (
     Amount,
     ConversionOp,
@@ -17,7 +17,7 @@ from weightloom.engine.ops.base import (
     relabel_single,
     with_text_config,
 )
-from weightloom.engine.planning.chain import Chain
+from weightloom.engine.ops.chain import Chain
 from weightloom.engine.steps.scaling_step import Divided, Factors, Multiplied
 
 Factor = float | str

@@ -17,7 +17,7 @@ from weightloom.engine.ops.base import (
     sizes_of,
     target_shape,
 )
-from weightloom.engine.planning.chain import Chain
+from weightloom.engine.ops.chain import Chain
 from weightloom.engine.views.tiles import Shape
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from weightloom.engine.ops.alike import check_alike
 from weightloom.engine.ops.base import ConversionOp, OnFactors, axis_of, not_on_factors
-from weightloom.engine.planning.chain import Chain
+from weightloom.engine.ops.chain import Chain
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from weightloom.engine.dtypes import DTYPES
 from weightloom.engine.errors import RuleError
 from weightloom.engine.ops.base import ConversionOp, relabel_single
-from weightloom.engine.planning.chain import Chain
+from weightloom.engine.ops.chain import Chain
 from weightloom.engine.steps.viewing_step import Reinterpret
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weightloom.engine.errors import PlanError
-from weightloom.engine.planning.chain import Part
+from weightloom.engine.ops.chain import Part
 from weightloom.engine.planning.fit import Fit
 from weightloom.engine.planning.groups import Bundle, Group, bind, needed
 from weightloom.engine.spec import TensorSpec

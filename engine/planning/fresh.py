@@ -20,9 +20,9 @@ from weightloom.engine.mapping.rename_group import RenameGroup
 from weightloom.engine.mapping.renaming import Renaming
 from weightloom.engine.mapping.rule import Rule
 from weightloom.engine.mapping.ruleset import RuleSet
+from weightloom.engine.ops.chain import Part
 from weightloom.engine.plan import Plan
 from weightloom.engine.planning.build import build_plan
-from weightloom.engine.planning.chain import Part
 from weightloom.engine.planning.fit import Fit
 from weightloom.engine.planning.groups import Bundle, bind, bundle
 from weightloom.engine.planning.report import LeftOut

@@ -16,7 +16,7 @@ from weightloom.engine.errors import PlanError, RuleError
 from weightloom.engine.mapping.converter import WeightConverter
 from weightloom.engine.mapping.rule import Rule
 from weightloom.engine.ops.base import ConversionOp
-from weightloom.engine.planning.chain import Chain, OpContext, Part, Target
+from weightloom.engine.ops.chain import Chain, OpContext, Part, Target
 from weightloom.engine.planning.resolve import Claim
 from weightloom.engine.spec import TensorSpec
 from weightloom.engine.views.program import Program

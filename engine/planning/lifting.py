@@ -18,7 +18,7 @@ from weightloom.engine.mapping.renaming import Renaming
 from weightloom.engine.mapping.rule import Rule, Scope
 from weightloom.engine.mapping.ruleset import RuleSet
 from weightloom.engine.ops.base import ConversionOp
-from weightloom.engine.planning.chain import Chain
+from weightloom.engine.ops.chain import Chain
 
 A, B, WHOLE = "lora_A", "lora_B", "whole"
 KINDS = (A, B, WHOLE)

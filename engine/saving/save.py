@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from weightloom.engine.disk.commit import replacing_directory
+from weightloom.engine.disk.files import FILES, Files
 from weightloom.engine.errors import PlanError
 from weightloom.engine.natural import natural
 from weightloom.engine.plan import Plan, Progress, need_loadable
 from weightloom.engine.reading.origin import BLOCK, CheckpointOrigin, Origin, ParameterOrigin
 from weightloom.engine.reading.results import Results
 from weightloom.engine.reading.tie_check import check_ties
-from weightloom.engine.saving.commit import replacing_directory
-from weightloom.engine.saving.files import FILES, Files
 from weightloom.engine.saving.held import as_held, with_other_ends
 from weightloom.engine.saving.remainders import check_fillers, filler_of
 from weightloom.engine.saving.restoring import refuse_restoring, restored

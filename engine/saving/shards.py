@@ -8,8 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
 
+from weightloom.engine.disk.files import FILES, Files
 from weightloom.engine.errors import UsageError, WeightloomError
-from weightloom.engine.saving.files import FILES, Files
 from weightloom.engine.spec import TensorSpec
 
 _BUFFER = 256 << 10

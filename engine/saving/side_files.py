@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import Path, PurePosixPath
 
+from weightloom.engine.disk.files import Files
+from weightloom.engine.disk.trees import copy_file
 from weightloom.engine.errors import UsageError
-from weightloom.engine.saving.files import Files
-from weightloom.engine.saving.trees import copy_file
 from weightloom.engine.show import shown
 
 SideFiles = Mapping[str, bytes | Path]

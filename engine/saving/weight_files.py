@@ -9,10 +9,10 @@ from pathlib import Path
 
 from weightloom.engine.checkpoints.discovery import KEPT_NAME, SINGLE_NAME, SUFFIX
 from weightloom.engine.checkpoints.index import INDEX_SUFFIX
+from weightloom.engine.disk.files import FILES, Files
+from weightloom.engine.disk.target import is_filled
 from weightloom.engine.errors import UsageError
 from weightloom.engine.os_errors import storage_error
-from weightloom.engine.saving.files import FILES, Files
-from weightloom.engine.saving.target import is_filled
 from weightloom.engine.show import listed
 
 _OWN_NAME = re.compile(r"model(-\d+-of-\d+)?\.safetensors")

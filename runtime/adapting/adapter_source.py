@@ -13,8 +13,7 @@ from weightloom.rules import load_rules
 from weightloom.runtime.adapting.adapter_config import NAME as CONFIG_NAME
 from weightloom.runtime.adapting.adapter_config import AdapterConfig, read_adapter_config
 from weightloom.runtime.adapting.mlx_adapter_config import read_scale
-from weightloom.runtime.choosing.choice import DEFAULT_LAYOUT
-from weightloom.runtime.choosing.layout_record import MLX
+from weightloom.runtime.opening.layout_record import DEFAULT_LAYOUT, MLX
 
 WEIGHTS = "adapter_model.safetensors"
 MLX_WEIGHTS = "adapters.safetensors"

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from weightloom.engine.errors import CheckpointError, UsageError
 from weightloom.runtime.configs.config import Config
+from weightloom.runtime.opening.layout_record import DEFAULT_LAYOUT
 
 if TYPE_CHECKING:
     from weightloom.engine.mapping.ruleset import RuleSet
-
-DEFAULT_LAYOUT = "hf"
 
 
 @dataclass(frozen=True, slots=True)

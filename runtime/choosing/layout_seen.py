@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from weightloom.engine.checkpoints.checkpoint import Checkpoint
 from weightloom.engine.errors import CheckpointError
 from weightloom.engine.show import listed
-from weightloom.runtime.choosing.choice import DEFAULT_LAYOUT, Choice, Wish, find_choice, undecided
-from weightloom.runtime.choosing.layout_record import MLX
+from weightloom.runtime.choosing.choice import Choice, Wish, find_choice, undecided
+from weightloom.runtime.opening.layout_record import DEFAULT_LAYOUT, MLX
 from weightloom.runtime.opening.opening import GGUF, Opened
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from weightloom.engine.mapping.rule import Scope
 from weightloom.engine.mapping.ruleset import RuleSet
 from weightloom.engine.mapping.scope import ModuleNode, scoped_rules
 from weightloom.rules import load_rules, module_nodes, registry
-from weightloom.runtime.choosing.choice import DEFAULT_LAYOUT, Choice
+from weightloom.runtime.choosing.choice import Choice
+from weightloom.runtime.opening.layout_record import DEFAULT_LAYOUT
 
 # Outside all scopes: what the user says wins over what ships.
 OUTERMOST = Scope("", "")

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """List the rules."""
     from weightloom.runtime.choosing.choice import Wish, choose
-    from weightloom.runtime.terminal.summary import choice_json, choice_lines
+    from weightloom.runtime.inspecting.summary import choice_json, choice_lines
 
     choice = choose(None, Wish(layout=args.layout, model_type=args.identifier), args.identifier)
     rules = choice.rules()

@@ -32,11 +32,11 @@ def run(args: argparse.Namespace) -> Outcome:
     from weightloom.runtime.converting.verification import verify
     from weightloom.runtime.extras import need_mlx
     from weightloom.runtime.inspecting.reading import planned, wish_of
+    from weightloom.runtime.inspecting.summary import choice_json
     from weightloom.runtime.opening.opening import GGUF
     from weightloom.runtime.surgery.surgery import asked_surgery, operated_plan
     from weightloom.runtime.terminal.progress import progress_bar
     from weightloom.runtime.terminal.space import need_space
-    from weightloom.runtime.terminal.summary import choice_json
 
     surgery = asked_surgery(args.surgery)
     with planned(args.path, wish_of(args)) as found:

@@ -12,8 +12,7 @@ from weightloom.engine.errors import UsageError
 from weightloom.engine.plan import Plan
 from weightloom.engine.saving import save
 from weightloom.runtime.adapting.fusing import notes_on_adapters
-from weightloom.runtime.choosing.choice import DEFAULT_LAYOUT, Choice, Wish
-from weightloom.runtime.choosing.layout_record import metadata_in
+from weightloom.runtime.choosing.choice import Choice, Wish
 from weightloom.runtime.choosing.layout_seen import choose_opened
 from weightloom.runtime.configs.config import NAME as CONFIG_NAME
 from weightloom.runtime.configs.dtype_field import with_dtype_field
@@ -21,6 +20,7 @@ from weightloom.runtime.converting.conversion_notes import notes_on, notes_on_wa
 from weightloom.runtime.converting.conversion_plan import conversion_plan
 from weightloom.runtime.converting.way_back import way_back
 from weightloom.runtime.opening.kept import Kept
+from weightloom.runtime.opening.layout_record import DEFAULT_LAYOUT, metadata_in
 from weightloom.runtime.opening.opening import GGUF, Opened
 from weightloom.runtime.saving.beside_layout import keeps_beside, kept_beside
 from weightloom.runtime.saving.mlx_config import config_in

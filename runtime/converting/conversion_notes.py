@@ -9,9 +9,10 @@ from weightloom.engine.mapping.claims import Absent
 from weightloom.engine.plan import Plan
 from weightloom.engine.saving.remainders import left_over
 from weightloom.engine.show import listed
-from weightloom.runtime.choosing.choice import DEFAULT_LAYOUT, Choice
+from weightloom.runtime.choosing.choice import Choice
 from weightloom.runtime.configs.config import NAME
 from weightloom.runtime.opening.kept import Kept
+from weightloom.runtime.opening.layout_record import DEFAULT_LAYOUT
 from weightloom.runtime.opening.opening import GGUF, Opened
 from weightloom.runtime.saving.order import Order
 

@@ -18,10 +18,10 @@ from weightloom.engine.planning.floats import check_floats, with_floats
 from weightloom.engine.planning.fresh import save_plan
 from weightloom.runtime.adapting.fusing import fused
 from weightloom.runtime.choosing.choice import Choice, only_shipped
-from weightloom.runtime.choosing.layout_record import MLX
 from weightloom.runtime.configs.fp8_config import block_size
 from weightloom.runtime.extras import need_mlx
 from weightloom.runtime.inspecting.reading import plan_opened
+from weightloom.runtime.opening.layout_record import MLX
 from weightloom.runtime.opening.opening import GGUF, Opened
 from weightloom.runtime.saving.order import CANONICAL, ORIGINAL
 from weightloom.runtime.surgery.surgery import operated

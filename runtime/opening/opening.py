@@ -14,9 +14,9 @@ from weightloom.engine.checkpoints.checkpoint import Checkpoint
 from weightloom.engine.checkpoints.discovery import KEPT_NAME
 from weightloom.engine.errors import ConfigError
 from weightloom.engine.os_errors import storage_error
-from weightloom.runtime.choosing.layout_record import recorded_layout
 from weightloom.runtime.configs.config import Config, find_config
 from weightloom.runtime.opening.kept import Kept, open_kept
+from weightloom.runtime.opening.layout_record import recorded_layout
 
 if TYPE_CHECKING:
     from weightloom.runtime.tokenizing.tokenizer import Tokenizer

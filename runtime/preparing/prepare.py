@@ -14,7 +14,7 @@ from weightloom.plugins.binding import param_specs
 from weightloom.plugins.evidence import evidence_of
 from weightloom.plugins.manager import PluginManager
 from weightloom.plugins.quantized import quantize
-from weightloom.runtime.choosing.choice import DEFAULT_LAYOUT, Wish, find_choice
+from weightloom.runtime.choosing.choice import Wish, find_choice
 from weightloom.runtime.choosing.layout_seen import find_opened
 from weightloom.runtime.choosing.rule_choice import caller_rules, model_rules
 from weightloom.runtime.choosing.text_choice import (
@@ -27,6 +27,7 @@ from weightloom.runtime.choosing.text_choice import (
     whole_rules,
 )
 from weightloom.runtime.choosing.text_half import TextHalf
+from weightloom.runtime.opening.layout_record import DEFAULT_LAYOUT
 from weightloom.runtime.opening.opening import Opened
 from weightloom.runtime.preparing.quantized_claim import refuse_unquantized
 from weightloom.runtime.preparing.quantized_set import quantized_modules

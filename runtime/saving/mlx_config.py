@@ -14,9 +14,9 @@ from typing import Any
 
 from weightloom.rules.config_fields import Wanted
 from weightloom.runtime.choosing.choice import Choice
-from weightloom.runtime.choosing.layout_record import MLX
 from weightloom.runtime.configs.config_text import repaired
 from weightloom.runtime.configs.fp8_config import without_blocks
+from weightloom.runtime.opening.layout_record import MLX
 
 _ROPE = "rope_parameters"
 _BESIDE = ("rope_theta", "partial_rotary_factor")

@@ -11,12 +11,12 @@ from weightloom.engine import Plan, build_plan
 from weightloom.engine.checkpoints.discovery import KEPT_NAME
 from weightloom.engine.planning.fresh import save_plan
 from weightloom.engine.saving.shard_plan import ShardPlan
-from weightloom.runtime.choosing.choice import DEFAULT_LAYOUT, Wish, find_choice
-from weightloom.runtime.choosing.layout_record import metadata_in
+from weightloom.runtime.choosing.choice import Wish, find_choice
 from weightloom.runtime.choosing.rule_choice import model_rules
 from weightloom.runtime.configs.config import NAME as CONFIG_NAME
 from weightloom.runtime.loading.widening import widened
 from weightloom.runtime.opening.kept import Kept
+from weightloom.runtime.opening.layout_record import DEFAULT_LAYOUT, metadata_in
 from weightloom.runtime.opening.opening import GGUF
 from weightloom.runtime.saving.beside_layout import kept_beside
 from weightloom.runtime.saving.mlx_config import config_in

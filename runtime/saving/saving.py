@@ -11,7 +11,7 @@ from weightloom.engine.errors import UsageError
 from weightloom.engine.saving import save as engine_save
 from weightloom.plugins.binding import parameters
 from weightloom.rules import registry
-from weightloom.runtime.choosing.choice import DEFAULT_LAYOUT
+from weightloom.runtime.opening.layout_record import DEFAULT_LAYOUT
 from weightloom.runtime.opening.opening import GGUF
 from weightloom.runtime.saving.order import ORIGINAL
 from weightloom.runtime.saving.saved_layout import writing

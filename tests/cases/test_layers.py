@@ -22,7 +22,7 @@ from tests.cases.fixtures import (
     write,
 )
 from weightloom.engine import ConversionOp, Drop, IndexMap, PlanError, Rule, WeightConverter, WeightRenaming
-from weightloom.engine.planning.chain import Chain
+from weightloom.engine.ops.chain import Chain
 
 MTP = ("eh_proj", "enorm", "hnorm")
 

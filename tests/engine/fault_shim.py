@@ -19,10 +19,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from weightloom.engine.saving.files import Files, OpenFile
+from weightloom.engine.disk.files import Files, OpenFile
 
 try:
-    from weightloom.engine.saving.recovery import recover as recover
+    from weightloom.engine.disk.recovery import recover as recover
 except ImportError:
 
     def recover(path: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.engine.fault_shim import CountingFiles, beside, snapshot
+from weightloom.engine.disk.commit import replacing_directory
+from weightloom.engine.disk.files import FILES, Files
 from weightloom.engine.errors import CheckpointError, StorageError, UsageError, WeightloomError
-from weightloom.engine.saving.commit import replacing_directory
-from weightloom.engine.saving.files import FILES, Files
 
 
 def save(target: str | Path, content: bytes = b"new", *, overwrite: bool = True, files: Files = FILES) -> None:

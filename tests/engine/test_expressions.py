@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weightloom.engine.errors import RuleError
-from weightloom.engine.mapping.expressions import Expression
+from weightloom.engine.expressions import Expression
 
 CONFIG = {"factors": [0.5, 2], "inner": {"sizes": [3, 4]}, "text": "ab"}
 

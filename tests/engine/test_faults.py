@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from tests.engine.fault_shim import CRASHES, EXIT_CODE, EXITS, CountingFiles, Crash, beside, recover, snapshot
+from weightloom.engine.disk.commit import replacing_directory
+from weightloom.engine.disk.files import FILES, Files
 from weightloom.engine.errors import StorageError
-from weightloom.engine.saving.commit import replacing_directory
-from weightloom.engine.saving.files import FILES, Files
 from weightloom.engine.saving.shards import ShardWriter, index_json
 
 OLD_OURS = [
@@ -246,8 +246,8 @@ def test_everything_is_on_the_device_before_the_swap(tmp_path: Path) -> None:
 SAVER = """
 import sys
 from pathlib import Path
-from weightloom.engine.saving.commit import replacing_directory
-from weightloom.engine.saving.files import FILES
+from weightloom.engine.disk.commit import replacing_directory
+from weightloom.engine.disk.files import FILES
 from weightloom.engine.saving.shards import ShardWriter
 
 target, size = Path(sys.argv[1]), 1 << 20

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.engine.fault_shim import CountingFiles, snapshot
+from weightloom.engine.disk import exchange, system_calls
+from weightloom.engine.disk.exchange import exchange_paths
+from weightloom.engine.disk.files import FILES, OpenFile
+from weightloom.engine.disk.trees import carry_over, copy_file, remove_tree, sync_tree
 from weightloom.engine.errors import StorageError
 from weightloom.engine.os_errors import storage_error
-from weightloom.engine.saving import exchange, system_calls
-from weightloom.engine.saving.exchange import exchange_paths
-from weightloom.engine.saving.files import FILES, OpenFile
-from weightloom.engine.saving.trees import carry_over, copy_file, remove_tree, sync_tree
 
 
 def test_exchange_swaps_two_directories_in_one_step(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ import resource, sys
 from pathlib import Path
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, {resource.RLIM_INFINITY}))
 from weightloom.engine.errors import StorageError
-from weightloom.engine.saving.files import FILES
+from weightloom.engine.disk.files import FILES
 try:
     FILES.write_file(Path(sys.argv[1]), bytes(1500))
 except StorageError as error:
@@ -225,7 +225,7 @@ def test_carry_over_copies_where_it_cannot_link(monkeypatch: pytest.MonkeyPatch,
     new.mkdir()
     (old / "f").write_bytes(b"f")
     os.mkfifo(old / "pipe")
-    monkeypatch.setattr("weightloom.engine.saving.files.link", lambda *_: False)
+    monkeypatch.setattr("weightloom.engine.disk.files.link", lambda *_: False)
     with pytest.raises(StorageError, match="neither a file nor a link") as caught:
         carry_over(old, new, [], FILES)
     assert caught.value.file == str(old / "pipe")

@@ -31,8 +31,8 @@ from weightloom.engine import (
     save_plan,
 )
 from weightloom.engine.dtypes import byte_length
+from weightloom.engine.ops.chain import Chain
 from weightloom.engine.planning.cast import with_dtype
-from weightloom.engine.planning.chain import Chain
 from weightloom.engine.planning.sharding import Kind
 from weightloom.engine.reading.read_bytes import parts_read
 from weightloom.engine.saving.save import convert

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from packaging.version import Version
 
 from weightloom.engine.errors import RuleError
-from weightloom.engine.mapping.expressions import Expression
-from weightloom.engine.mapping.versions import version_key
+from weightloom.engine.expressions import Expression
+from weightloom.engine.versions import version_key
 
 NUMBERS = st.integers(0, 12).map(str)
 

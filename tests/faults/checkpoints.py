@@ -10,7 +10,7 @@ import mlx.core as mx
 
 from tests.cases.fixtures import TM_RULES, const, contents, halves, iota, t0, tm, write_sharded
 from weightloom.engine import Checkpoint, Drop, Plan, Rule, build_plan
-from weightloom.engine.saving.files import FILES, Files
+from weightloom.engine.disk.files import FILES, Files
 from weightloom.engine.saving.save import convert, save
 
 RULES: list[Rule] = [Drop(r"rotary\.inv_freq$", why="computed"), *TM_RULES]

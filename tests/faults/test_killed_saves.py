@@ -20,7 +20,7 @@ from tests.cases.fixtures import const, contents, write, write_sharded
 from tests.engine.fault_shim import CRASHES, EXIT_CODE, EXITS, CountingFiles, Crash, beside
 from tests.faults.checkpoints import Saver, make_old, whole
 from weightloom.engine import Checkpoint, StorageError
-from weightloom.engine.saving.files import Files
+from weightloom.engine.disk.files import Files
 
 ROOT = Path(__file__).parents[2]
 

@@ -27,7 +27,7 @@ from weightloom.engine import (
     TensorSpec,
     Transpose,
 )
-from weightloom.engine.planning.chain import Chain, OpContext, Part, Target
+from weightloom.engine.ops.chain import Chain, OpContext, Part, Target
 from weightloom.engine.views.algebra import NumpyAlgebra
 
 Array = np.ndarray[Any, np.dtype[np.int64]]

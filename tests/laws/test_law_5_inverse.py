@@ -7,7 +7,7 @@ from hypothesis import assume, given
 
 from tests.strategies import OP_CONFIG, OP_STEPS, OpCase, flat, op_cases, share
 from weightloom.engine import BlockDiagonal, Chunk, Concatenate, ConversionOp
-from weightloom.engine.planning.chain import Chain, OpContext, Part, Target
+from weightloom.engine.ops.chain import Chain, OpContext, Part, Target
 from weightloom.engine.views.algebra import NumpyAlgebra
 
 CLASSES = sorted(OP_STEPS, key=lambda op: op.__name__)

@@ -12,7 +12,7 @@ import pytest
 from tests.plugins.installed import EXAMPLE, install, install_example
 from weightloom.engine import Chunk, ConversionOp, RuleSet, WeightConverter
 from weightloom.engine.errors import NotInvertible, PluginError
-from weightloom.engine.planning.chain import Chain
+from weightloom.engine.ops.chain import Chain
 from weightloom.plugins import Architecture, PluginManager, hookimpl
 from weightloom.rules import Registry
 from weightloom.rules.one_way import LoadOnlyWarning, one_way_notes

@@ -5,7 +5,7 @@ import pytest
 from tests.rules.write import read, with_rules
 from weightloom.engine.errors import StorageError
 from weightloom.engine.ops import ConversionOp
-from weightloom.engine.planning.chain import Chain
+from weightloom.engine.ops.chain import Chain
 from weightloom.rules import Finding, Ops, Registry, lint_rules
 from weightloom.rules.lint import lint_file
 from weightloom.rules.lint_index import PatternIndex

@@ -9,7 +9,7 @@ from tests.rules.plugged import install
 from weightloom.engine import ops as engine_ops
 from weightloom.engine.errors import RuleError
 from weightloom.engine.ops import Chunk, Concatenate, ConversionOp, PermuteForRope
-from weightloom.engine.planning.chain import Chain
+from weightloom.engine.ops.chain import Chain
 from weightloom.rules.arguments import fits, parameters, wording
 from weightloom.rules.op_table import Ops
 

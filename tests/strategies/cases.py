@@ -14,7 +14,7 @@ from weightloom.engine.dtypes import DTYPES
 from weightloom.engine.ops import (
     ConversionOp,
 )
-from weightloom.engine.planning.chain import Chain, OpContext, Part, Target
+from weightloom.engine.ops.chain import Chain, OpContext, Part, Target
 from weightloom.engine.spec import TensorSpec
 from weightloom.engine.views.program import Program
 

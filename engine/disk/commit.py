@@ -15,11 +15,11 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from weightloom.engine.disk.claim import claimed
+from weightloom.engine.disk.files import FILES, Files
+from weightloom.engine.disk.target import Place, check_target, is_filled, place_of
+from weightloom.engine.disk.trees import carry_over, remove_tree, sync_tree
 from weightloom.engine.errors import StorageError
-from weightloom.engine.saving.claim import claimed
-from weightloom.engine.saving.files import FILES, Files
-from weightloom.engine.saving.target import Place, check_target, is_filled, place_of
-from weightloom.engine.saving.trees import carry_over, remove_tree, sync_tree
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import Any
 
 from weightloom.engine.errors import RuleError
-from weightloom.engine.mapping.versions import version_key
+from weightloom.engine.versions import version_key
 
 _MAX_LENGTH = 500
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {

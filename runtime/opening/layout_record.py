@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from weightloom.runtime.choosing.choice import DEFAULT_LAYOUT
-
+DEFAULT_LAYOUT = "hf"
 MLX = "mlx"
 KEY = "weightloom.layout"
 _FORMAT = "format"

@@ -9,8 +9,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from weightloom.engine.disk.files import Files
 from weightloom.engine.errors import UsageError
-from weightloom.engine.saving.files import Files
 
 
 @dataclass(frozen=True, slots=True)

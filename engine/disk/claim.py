@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from weightloom.engine.disk.files import Files
+from weightloom.engine.disk.target import Place
 from weightloom.engine.errors import StorageError, UsageError
-from weightloom.engine.saving.files import Files
-from weightloom.engine.saving.target import Place
 
 
 @contextmanager

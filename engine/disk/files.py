@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from weightloom.engine.disk.exchange import exchange_paths
+from weightloom.engine.disk.system_calls import link, sync, sync_directory, take_lock, write_some
 from weightloom.engine.os_errors import storage_error
-from weightloom.engine.saving.exchange import exchange_paths
-from weightloom.engine.saving.system_calls import link, sync, sync_directory, take_lock, write_some
 
 T = TypeVar("T")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from weightloom.engine.saving.claim import claimed
-from weightloom.engine.saving.files import FILES, Files
-from weightloom.engine.saving.target import place_of
+from weightloom.engine.disk.claim import claimed
+from weightloom.engine.disk.files import FILES, Files
+from weightloom.engine.disk.target import place_of
 
 
 def recover(path: str | Path, files: Files = FILES) -> bool:

@@ -7,8 +7,8 @@ import stat
 from collections.abc import Collection
 from pathlib import Path, PurePosixPath
 
+from weightloom.engine.disk.files import Files
 from weightloom.engine.errors import StorageError
-from weightloom.engine.saving.files import Files
 
 _OWNER = stat.S_IRWXU
 
