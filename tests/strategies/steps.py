@@ -524,4 +524,4 @@ OP_STEPS: Mapping[type[ConversionOp], Callable[[Stage], Drawn]] = {
     StackAcross: _stacks_across,
     UnstackAcross: _unstacks_across,
 }
-# They change values, which unsigned integers cannot follow; tests/engine/test_ops_values.py has them.
+# They change values, which unsigned integers cannot follow; tests/engine/ops/test_ops_values.py has them.

@@ -20,7 +20,7 @@ from weightloom.engine.errors import ConfigError, UsageError
 from weightloom.runtime import LoadedModel, embed, load
 from weightloom.runtime.running.embedding import EmbedSettings, pool, read_settings
 
-GOLDEN = json.loads((Path(__file__).parent.parent / "golden" / "trained" / "minilm.json").read_text(encoding="utf-8"))
+GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "trained" / "minilm.json").read_text(encoding="utf-8"))
 TEXTS = ["a", "a longer text", "of middle", "x" * 60, "größe 東京"]
 Array = np.ndarray[Any, Any]
 

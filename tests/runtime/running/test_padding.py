@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.cases.fixtures import filled
+from tests.runtime.converting.test_conversion import arrays_of
 from tests.runtime.support import Cli, checkpoint
-from tests.runtime.test_conversion import arrays_of
 
 CONFIG = {"model_type": "inkling2_text", "vocab_size": 8, "unpadded_vocab_size": 5}
 HEAD, PARAMETER = "model.llm.unembed.weight", "lm_head.weight"

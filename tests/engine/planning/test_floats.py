@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.engine.layouts import opened, plan_specs
-from tests.engine.test_ops_values import codes_of, e4m3, to_bf16
+from tests.engine.ops.test_ops_values import codes_of, e4m3, to_bf16
 from tests.laws.sources import of_array
 from tests.laws.worlds import bytes_of
 from weightloom.engine import (

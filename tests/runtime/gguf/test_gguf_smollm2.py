@@ -15,7 +15,7 @@ from weightloom.runtime.gguf.tokenizer import gguf_tokenizer
 
 pytestmark = pytest.mark.real
 
-CASES = json.loads(Path(__file__).with_name("smollm2_ref.json").read_text(encoding="utf-8"))["cases"]
+CASES = json.loads((Path(__file__).parents[1] / "smollm2_ref.json").read_text(encoding="utf-8"))["cases"]
 
 
 @pytest.fixture(scope="module")

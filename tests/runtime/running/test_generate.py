@@ -20,7 +20,7 @@ from weightloom.runtime import LoadedModel, embed, generate, load
 from weightloom.runtime.running.generation import generate_ids, prompt_ids
 from weightloom.runtime.terminal.printing import visible
 
-CASES = json.loads(Path(__file__).with_name("smollm2_ref.json").read_text(encoding="utf-8"))["cases"]
+CASES = json.loads((Path(__file__).parents[1] / "smollm2_ref.json").read_text(encoding="utf-8"))["cases"]
 TEMPLATE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
 
 

@@ -15,15 +15,15 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from tests.runtime.loading.test_widening import packed_llama
 from tests.runtime.models import config_of, runnable, write_model
 from tests.runtime.ranks import free_ports, run_ranks
 from tests.runtime.support import Cli
-from tests.runtime.test_widening import packed_llama
 from weightloom.engine.errors import UsageError
 from weightloom.runtime import load
 from weightloom.runtime.running.generation import generate_ids
 
-PAGE = Path(__file__).parents[2] / "docs" / "several-processes.md"
+PAGE = Path(__file__).parents[3] / "docs" / "several-processes.md"
 SCRIPT = str(Path(__file__).with_name("rank_logits.py"))
 EXPERTS = {r"experts\.(gate_up_proj|down_proj)": "expert"}
 TIED = config_of("llama", tie_word_embeddings=True)
