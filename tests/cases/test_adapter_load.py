@@ -60,6 +60,7 @@ def delta(arrays: Arrays, scale: float, module: str = Q) -> Array:
     return scale * (arrays[f"{module}.lora_B.weight"] @ arrays[f"{module}.lora_A.weight"])
 
 
+@pytest.mark.case("C52")
 def test_factors_are_not_transposed(base: Path, tmp_path: Path) -> None:
     """C52: the case's numbers in the corner of a square matrix."""
     a, b = const(0, 2, 32), const(0, 32, 2)
@@ -71,6 +72,7 @@ def test_factors_are_not_transposed(base: Path, tmp_path: Path) -> None:
     assert np.allclose(logits(load(base, adapter=made)), reference, atol=1e-3)
 
 
+@pytest.mark.case("C57")
 def test_a_rank_stabilised_scale(base: Path, tmp_path: Path) -> None:
     """C57: 4 / sqrt(4)."""
     arrays = pair(rank=4)
@@ -79,6 +81,7 @@ def test_a_rank_stabilised_scale(base: Path, tmp_path: Path) -> None:
     assert np.allclose(logits(load(base, adapter=made)), changed(base, deltas, tmp_path / "changed"), atol=1e-3)
 
 
+@pytest.mark.case("C54")
 def test_everything_that_does_not_fit_is_listed(base: Path, tmp_path: Path) -> None:
     """C54: a typo, a factor alone, a kind that is not known; and nothing else is named."""
     lone = {name: a for name, a in pair(f"{ATTENTION}.k_proj", rows=16).items() if "lora_A" in name}
@@ -100,6 +103,7 @@ def test_every_name_of_many_is_listed(base: Path, tmp_path: Path) -> None:
     assert all(name in str(caught.value) for name in names)
 
 
+@pytest.mark.case("C55")
 @pytest.mark.parametrize("field", ["r", "lora_alpha"])
 def test_a_scale_is_not_guessed(field: str, base: Path, tmp_path: Path) -> None:
     """C55: a rank or an alpha is demanded."""
@@ -110,6 +114,7 @@ def test_a_scale_is_not_guessed(field: str, base: Path, tmp_path: Path) -> None:
         load(base, adapter=tmp_path / "lora")
 
 
+@pytest.mark.case("C55")
 def test_ranks_are_those_of_the_config(base: Path, tmp_path: Path) -> None:
     """C55: the file has ranks 2 and 1, the config one for both."""
     arrays = pair() | pair(f"{ATTENTION}.v_proj", rank=1, rows=16)
@@ -123,6 +128,7 @@ def test_ranks_are_those_of_the_config(base: Path, tmp_path: Path) -> None:
     assert np.allclose(logits(load(base, adapter=with_pattern)), changed(base, deltas, tmp_path / "changed"), atol=1e-3)
 
 
+@pytest.mark.case("C56")
 @pytest.mark.parametrize(("key", "scale", "notes"), [("^q_proj", 2, 1), ("q_proj", 25, 0), ("proj", 2, 1)])
 def test_a_pattern_is_a_whole_name_or_its_ending(
     key: str, scale: float, notes: int, base: Path, tmp_path: Path
@@ -136,6 +142,7 @@ def test_a_pattern_is_a_whole_name_or_its_ending(
     assert len([note for note in m.notes if repr(key) in note]) == notes
 
 
+@pytest.mark.case("C61")
 def test_one_of_several_that_is_not_there_stops_the_load(base: Path, tmp_path: Path) -> None:
     """C61."""
     named = {name.replace(".weight", ".default.weight"): array for name, array in pair().items()}
@@ -147,6 +154,7 @@ def test_one_of_several_that_is_not_there_stops_the_load(base: Path, tmp_path: P
     assert np.allclose(logits(m), changed(base, deltas, tmp_path / "changed"), atol=1e-3)
 
 
+@pytest.mark.case("C62")
 def test_a_head_that_is_tied_takes_no_adapter_of_its_own(tmp_path: Path) -> None:
     """C62: refused, by the same rule wherever the adapter goes; the embedding never changes for it."""
     tied = write_model(tmp_path / "tied", "llama", config_of("llama", tie_word_embeddings=True))
@@ -155,6 +163,7 @@ def test_a_head_that_is_tied_takes_no_adapter_of_its_own(tmp_path: Path) -> None
         load(tied, adapter=made)
 
 
+@pytest.mark.case("C63")
 def test_a_whole_tensor_of_another_size_stops_the_load(base: Path, tmp_path: Path) -> None:
     """C63: never dropped."""
     whole = {"base_model.model.model.embed_tokens.weight": const(1, 261, 32)}
@@ -163,6 +172,7 @@ def test_a_whole_tensor_of_another_size_stops_the_load(base: Path, tmp_path: Pat
         load(base, adapter=made)
 
 
+@pytest.mark.case("C63")
 def test_a_whole_tensor_is_in_the_place_of_the_base_s_while_its_adapter_acts(base: Path, tmp_path: Path) -> None:
     """C63: of the base's own size."""
     rows = filled({"embed": (260, 32)}, seed=8)["embed"]

@@ -52,6 +52,7 @@ def plan_of(arrays: Arrays, params: dict[str, TensorSpec] | None = None) -> Plan
     return plan_adapter(checkpoint, load_rules("peft"), load_rules("mixtral"), params)
 
 
+@pytest.mark.case("C60")
 def test_two_adapters_become_one_of_the_joined_weight() -> None:
     """C60."""
     plan = plan_of(c60(), PARAMS)
@@ -132,6 +133,7 @@ def test_a_factor_of_the_wrong_size_is_an_error(shape: tuple[int, int]) -> None:
         plan_of({f"{head}A.weight": const(1, 1, 2), f"{head}B.weight": const(1, *shape)}, PARAMS).check()
 
 
+@pytest.mark.case("C61")
 def test_an_adapter_of_another_model_is_an_error() -> None:
     """C61: it matches no layer at all."""
     arrays = {"base_model.model.h.0.attn.c_attn.lora_A.weight": const(1, 1, 2)}
@@ -141,6 +143,7 @@ def test_an_adapter_of_another_model_is_an_error() -> None:
         plan.check()
 
 
+@pytest.mark.case("C61")
 def test_an_adapter_s_own_name_is_taken_out_first() -> None:
     """C61."""
     named = {name.replace(".weight", ".default.weight"): found for name, found in c60().items()}
@@ -149,6 +152,7 @@ def test_an_adapter_s_own_name_is_taken_out_first() -> None:
     assert {record.why for record in plan_of(c60() | named, PARAMS).report.ambiguous} == {"two names for one place"}
 
 
+@pytest.mark.case("C63")
 def test_a_resized_head_beside_the_factors_stops_the_load() -> None:
     """C63: never dropped."""
     whole = {"base_model.model.lm_head.modules_to_save.default.weight": const(1, 6, 2)}

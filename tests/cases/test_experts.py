@@ -42,6 +42,7 @@ from weightloom.engine import (
 EXPERTS = "model.layers.0.mlp.experts"
 
 
+@pytest.mark.case("C08")
 @pytest.mark.parametrize("order", ["text", "shuffled"])
 def test_c08_experts_are_stacked_by_number(tmp_path: Path, order: str) -> None:
     """C08: with 12 experts, stacked[i] is expert i, whether the file is in text order or shuffled."""
@@ -62,6 +63,7 @@ def by_part(name: str) -> bool:
     return "up_proj" in name
 
 
+@pytest.mark.case("C09")
 @pytest.mark.parametrize("second", [by_expert, by_part])
 def test_c09_the_experts_of_all_shards_are_counted(tmp_path: Path, second: object) -> None:
     """C09: experts 0-2 in one file and 3 in the other, or gates in one and ups in the other: one full stack."""
@@ -75,6 +77,7 @@ def test_c09_the_experts_of_all_shards_are_counted(tmp_path: Path, second: objec
     assert contents(tmp_path / "out") == contents(tmp_path / "in")
 
 
+@pytest.mark.case("C09")
 def test_c09_a_lacking_expert_is_named(tmp_path: Path) -> None:
     """C09: without expert 2 the load fails and names layer 0, `gate_proj`, index 2."""
     write(tmp_path / "model.safetensors", {n: a for n, a in tm(4).items() if ".2." not in n})
@@ -87,6 +90,7 @@ def test_c09_a_lacking_expert_is_named(tmp_path: Path) -> None:
     assert "model.layers.0" in line and "index 2" in line
 
 
+@pytest.mark.case("C10")
 def test_c10_experts_one_by_one_and_fused_give_the_same_parameters(tmp_path: Path) -> None:
     """C10: both layouts load bit-equal and each saves back as it was; a name that nothing claims is an error."""
     write(tmp_path / "a" / "model.safetensors", tm(2))
@@ -120,6 +124,7 @@ def write_qkv(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.case("C11")
 def test_c11_a_fused_projection_is_cut_by_head_counts(tmp_path: Path) -> None:
     """C11: q = rows 0-7, k = 8-9, v = 10-11, weight and bias, and back."""
     rules: list[Rule] = [WeightConverter("qkv_proj", QKV, [Split(0)])]
@@ -133,6 +138,7 @@ def test_c11_a_fused_projection_is_cut_by_head_counts(tmp_path: Path) -> None:
     assert contents(tmp_path / "out") == contents(source)
 
 
+@pytest.mark.case("C11")
 def test_c11_pieces_that_do_not_fit_print_wanted_and_got(tmp_path: Path) -> None:
     """C11: an equal cut into unequal parameters, and sizes that do not add up, fail with both sizes."""
     source = write_qkv(tmp_path)
@@ -161,6 +167,7 @@ GPT_OSS_RULES: list[Rule] = [
 ]
 
 
+@pytest.mark.case("C12")
 def test_c12_interleaved_and_transposed_experts(tmp_path: Path) -> None:
     """C12: gate[e] = X[e][:, 0::2]^T, up[e] = X[e][:, 1::2]^T, down[e] = D[e]^T, biases likewise, and back."""
     x, d, b = iota(2, 4, 8), iota(2, 4, 4), filled({"b": (2, 8)})["b"]
@@ -182,6 +189,7 @@ def test_c12_interleaved_and_transposed_experts(tmp_path: Path) -> None:
     assert contents(tmp_path / "out") == contents(tmp_path / "in")
 
 
+@pytest.mark.case("C19")
 def test_c19_every_entry_applies_the_same_rules(tmp_path: Path) -> None:
     """C19: a fresh model's save loads bit-equal as a directory, an index, a list of files, one file and arrays."""
     params = tm_fused(2)

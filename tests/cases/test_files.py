@@ -33,6 +33,7 @@ def refusal(path: Path) -> CheckpointError:
     return caught.value
 
 
+@pytest.mark.case("C64")
 def test_c64_a_name_that_is_listed_twice(tmp_path: Path) -> None:
     """C64: the error says that `a` is there twice; it is not the last one in silence."""
     first, second = (json.dumps(tensor("F32", [1], at, at + 4)) for at in (0, 4))
@@ -48,6 +49,7 @@ LYING = {
 }
 
 
+@pytest.mark.case("C65")
 @pytest.mark.parametrize("case", LYING)
 def test_c65_offsets_that_lie_are_refused_by_name(tmp_path: Path, case: str) -> None:
     """C65: a shape beyond its bytes, shared bytes, an overlap, a hole: each refused, the tensor named."""
@@ -56,6 +58,7 @@ def test_c65_offsets_that_lie_are_refused_by_name(tmp_path: Path, case: str) -> 
     assert error.tensor in ("k", "v") and error.tensor in error.seen
 
 
+@pytest.mark.case("C66")
 @pytest.mark.parametrize("metadata", ['{"format": "pt"}', "{}", "null"])
 def test_c66_a_file_without_tensors_loads(tmp_path: Path, metadata: str) -> None:
     """C66: only metadata, `{}` metadata and null metadata load: zero tensors, and the file is saved back as it is."""
@@ -67,6 +70,7 @@ def test_c66_a_file_without_tensors_loads(tmp_path: Path, metadata: str) -> None
     assert contents(tmp_path / "out") == contents(tmp_path / "in")
 
 
+@pytest.mark.case("C66")
 @pytest.mark.parametrize("metadata", ["{}", "null"])
 def test_c66_metadata_that_is_empty_or_null_beside_a_tensor(tmp_path: Path, metadata: str) -> None:
     """C66: a tensor beside empty or null metadata loads, with no metadata."""
@@ -77,12 +81,14 @@ def test_c66_metadata_that_is_empty_or_null_beside_a_tensor(tmp_path: Path, meta
     assert plan.checkpoint is not None and dict(plan.checkpoint.metadata) == {}
 
 
+@pytest.mark.case("C66")
 def test_c66_a_number_as_metadata_value_is_a_clear_error(tmp_path: Path) -> None:
     """C66: metadata must be text to text; the error names the key."""
     error = refusal(write(tmp_path, '{"__metadata__": {"steps": 5}}'))
     assert "steps" in str(error) and "5" in str(error)
 
 
+@pytest.mark.case("C67")
 def test_c67_bytes_after_the_last_tensor(tmp_path: Path) -> None:
     """C67: two bytes too many. Chosen: refused, on every path."""
     path = write(tmp_path, {"a": tensor("F32", [1], 0, 4)}, bytes(6))
@@ -93,6 +99,7 @@ def test_c67_bytes_after_the_last_tensor(tmp_path: Path) -> None:
             opened()
 
 
+@pytest.mark.case("C68")
 def test_c68_fp4_keeps_its_logical_shape(tmp_path: Path) -> None:
     """C68: F4 `[2,8]` is 16 values in 8 bytes, saved again with its logical shape."""
     write(tmp_path / "in", {"a": tensor("F4", [2, 8], 0, 8)}, bytes(range(8)))
@@ -107,6 +114,7 @@ def test_c68_fp4_keeps_its_logical_shape(tmp_path: Path) -> None:
     assert contents(tmp_path / "same") == contents(tmp_path / "in")
 
 
+@pytest.mark.case("C68")
 @pytest.mark.parametrize("shape", [[2, 7], [1, 7]])
 def test_c68_fp4_with_an_odd_last_size_is_refused(tmp_path: Path, shape: list[int]) -> None:
     """C68: F4 `[2,7]` fills 7 whole bytes and is refused all the same: a row ends inside a byte; so is `[1,7]`."""
@@ -114,6 +122,7 @@ def test_c68_fp4_with_an_odd_last_size_is_refused(tmp_path: Path, shape: list[in
     assert error.tensor == "a" and "F4" in str(error)
 
 
+@pytest.mark.case("C69")
 def test_c69_fp8_codes_come_back_and_keep_their_label(tmp_path: Path) -> None:
     """C69: E4M3 0x38, 0x40 are 1.0, 2.0 and E8M0 127, 128 are 1.0, 2.0 once decoded; saved, they are the same bytes."""
     header: dict[str, object] = {"w": tensor("F8_E4M3", [2], 0, 2), "s": tensor("F8_E8M0", [2], 2, 4)}
@@ -127,6 +136,7 @@ def test_c69_fp8_codes_come_back_and_keep_their_label(tmp_path: Path) -> None:
     assert contents(tmp_path / "out") == contents(tmp_path / "in")
 
 
+@pytest.mark.case("C69")
 @pytest.mark.parametrize(("dtype", "size"), [("F8_E5M2", 2), ("F64", 16)])
 def test_c69_a_dtype_that_mlx_lacks(tmp_path: Path, dtype: str, size: int) -> None:
     """C69: E5M2 and F64. Chosen: carried as bytes under their own label, never converted."""
@@ -138,6 +148,7 @@ def test_c69_a_dtype_that_mlx_lacks(tmp_path: Path, dtype: str, size: int) -> No
     assert contents(tmp_path / "out") == contents(tmp_path / "in")
 
 
+@pytest.mark.case("C69")
 def test_c69_an_unknown_dtype_and_offsets_that_run_backwards(tmp_path: Path) -> None:
     """C69: `F9_X` is named in the error; offsets [999, 2] are refused with any dtype, also one nobody knows."""
     assert "F9_X" in str(refusal(write(tmp_path, {"w": tensor("F9_X", [2], 0, 2)}, bytes(2))))

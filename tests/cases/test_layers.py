@@ -41,6 +41,7 @@ def layer_file(depth: int) -> Arrays:
     return filled({**shapes, **{f"model.layers.{depth}.{part}.weight": (2,) for part in MTP}})
 
 
+@pytest.mark.case("C15")
 @pytest.mark.parametrize("depth", [2, 62])
 def test_c15_the_extra_layer_is_told_by_the_models_depth(tmp_path: Path, depth: int) -> None:
     """C15: index >= num_hidden_layers is dropped and said so, or kept; layer 61 of 62 is an ordinary one."""
@@ -92,6 +93,7 @@ CONV_RULES: list[Rule] = [
 ]
 
 
+@pytest.mark.case("C16")
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("label", [None, "pt", "mlx"])
 def test_c16_a_convolution_is_never_turned_twice(tmp_path: Path, label: str | None, turned: bool) -> None:
@@ -107,6 +109,7 @@ def test_c16_a_convolution_is_never_turned_twice(tmp_path: Path, label: str | No
     assert contents(tmp_path / "out") == contents(tmp_path / "in")
 
 
+@pytest.mark.case("C16")
 def test_c16_where_the_shape_says_nothing_the_metadata_decides(tmp_path: Path) -> None:
     """C16: `[3,3,3,3]`. Chosen: without metadata it is refused, with it the layout is known."""
     square = iota(3, 3, 3, 3)
@@ -123,6 +126,7 @@ def test_c16_where_the_shape_says_nothing_the_metadata_decides(tmp_path: Path) -
 SHARED = [f"model.layers.1.self_attn.{part}_proj.weight" for part in "kv"]
 
 
+@pytest.mark.case("C20")
 def test_c20_a_drop_rule_takes_shared_keys_and_says_why(tmp_path: Path) -> None:
     """C20: with a rule that may drop them, the K/V of a sharing layer are left out, counted and explained."""
     file = t0()
@@ -143,6 +147,7 @@ def test_c20_a_drop_rule_takes_shared_keys_and_says_why(tmp_path: Path) -> None:
     assert contents(tmp_path / "out") == contents(tmp_path / "in")
 
 
+@pytest.mark.case("C20")
 def test_c20_without_the_rule_the_error_groups_them_and_explains(tmp_path: Path) -> None:
     """C20: the error says layer 1: k_proj, v_proj, and that layers may share these tensors."""
     file = t0()
@@ -154,6 +159,7 @@ def test_c20_without_the_rule_the_error_groups_them_and_explains(tmp_path: Path)
     assert "share" in (caught.value.hint or "") and "`drop`" in (caught.value.hint or "")
 
 
+@pytest.mark.case("C81")
 def test_c81_one_wrong_prefix_is_named_in_a_short_message(tmp_path: Path) -> None:
     """C81: 200 layers under `net.`: grouped, the likely rule named, at most ten examples; following it loads."""
     file = filled(t0_shapes(200, prefix="net."))
@@ -172,6 +178,7 @@ def test_c81_one_wrong_prefix_is_named_in_a_short_message(tmp_path: Path) -> Non
     assert len(plan_of(tmp_path, [WeightRenaming(r"^net\.", "model.")], params).load()) == 1803
 
 
+@pytest.mark.case("C82")
 def test_c82_a_file_with_more_layers_than_the_model(tmp_path: Path) -> None:
     """C82: strict, the 9 tensors of layer 1 are one group in the error; lenient, layer 0 loads, the 9 are reported."""
     file = t0(2)

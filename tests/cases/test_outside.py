@@ -45,6 +45,7 @@ def dense(folder: Path, tied: bool, prefix: str = "model.", **more: object) -> P
     return folder
 
 
+@pytest.mark.case("C29")
 def test_c29_a_second_copy_of_a_tied_head_that_the_model_has_no_place_for(tmp_path: Path) -> None:
     import weightloom as wl
 

@@ -44,6 +44,7 @@ MAMBA = {"model_type": "mamba", "expand": 2, "hidden_size": 2}
 CONV = "backbone.layers.0.mixer.conv1d.weight"
 
 
+@pytest.mark.case("C16")
 @pytest.mark.parametrize(("turned", "said"), [(False, "pt"), (True, "mlx"), (False, "mlx")])
 def test_c16_a_convolution_is_turned_once(turned: bool, said: str, tmp_path: Path) -> None:
     """C16: files A, B and C hold one convolution, and each is written in mlx-lm's form alike."""
@@ -56,6 +57,7 @@ def test_c16_a_convolution_is_turned_once(turned: bool, said: str, tmp_path: Pat
         assert np.array_equal(np.array(arrays_in(tmp_path / layout)[CONV]), wanted)
 
 
+@pytest.mark.case("C16")
 def test_c16_without_metadata_it_is_refused_or_as_asked(tmp_path: Path) -> None:
     """C16. Chosen: what neither names nor metadata decide is refused by name; asked, the layout decides."""
     turned = iota(4, 1, 3).transpose(0, 2, 1)
@@ -87,6 +89,7 @@ def qwen(norm: float, mtp: float, last: bool) -> Arrays:
 RAW, CONVERTED, MIXED = qwen(0, 0, False), qwen(1, 1, True), qwen(1, 0, True)
 
 
+@pytest.mark.case("C17")
 @pytest.mark.parametrize(
     ("file", "said"), [(RAW, "pt"), (CONVERTED, "mlx"), (MIXED, "mlx")], ids=["raw", "converted", "mixed"]
 )
@@ -99,6 +102,7 @@ def test_c17_every_scale_is_one(file: Arrays, said: str, tmp_path: Path) -> None
     assert np.array_equal(np.array(found[f"{AT}.linear_attn.conv1d.weight"]), iota(4, 1, 3))
 
 
+@pytest.mark.case("C17")
 def test_c17_one_is_added_once_however_often_it_is_written(tmp_path: Path) -> None:
     """C17: our own save, read and written again, is as it was; and the raw file comes back byte for byte."""
     raw = checkpoint(tmp_path / "raw", RAW | filled({NORMS[0]: (2,)}), QWEN, "pt")
@@ -113,6 +117,7 @@ def test_c17_one_is_added_once_however_often_it_is_written(tmp_path: Path) -> No
     assert contents(tmp_path / "back") == contents(raw)
 
 
+@pytest.mark.case("C17")
 @pytest.mark.parametrize("file", [MIXED, RAW], ids=["mixed", "raw"])
 def test_c17_without_a_word_it_is_refused(file: Arrays, tmp_path: Path) -> None:
     """C17. Chosen: no shape is asked; what neither a record nor the metadata nor a name decides is refused."""
@@ -121,6 +126,7 @@ def test_c17_without_a_word_it_is_refused(file: Arrays, tmp_path: Path) -> None:
     assert "norm.weight" in str(caught.value) and "--layout hf or mlx" in str(caught.value)
 
 
+@pytest.mark.case("C17")
 def test_c17_a_name_that_one_form_alone_has_decides(tmp_path: Path) -> None:
     """C17: stacked experts are mlx-lm's, single ones the published form's, whatever the norms are."""
     for norm, name, shape in ((1, "switch_mlp.down_proj", (2, 2, 2)), (0, "experts.0.down_proj", (2, 2))):
@@ -142,6 +148,7 @@ def packed(stem: str) -> Arrays:
     }
 
 
+@pytest.mark.case("C18")
 @pytest.mark.parametrize("said", ["mlx", "pt", None])
 def test_c18_renames_run_whatever_the_metadata_says(said: str | None, tmp_path: Path) -> None:
     """C18: the caller's rename is applied to a quantized file that says it is MLX's."""
@@ -154,6 +161,7 @@ def test_c18_renames_run_whatever_the_metadata_says(said: str | None, tmp_path: 
     assert_same(found, packed("model.layers.0.self_attn.q_proj"))
 
 
+@pytest.mark.case("C18")
 @pytest.mark.parametrize("said", ["mlx", "pt", None])
 def test_c18_so_do_those_that_ship(said: str | None, tmp_path: Path) -> None:
     """C18: a multimodal model's text in mlx-lm's names, quantized."""
@@ -163,6 +171,7 @@ def test_c18_so_do_those_that_ship(said: str | None, tmp_path: Path) -> None:
     assert_same(found, packed(f"model.language_model.{name}"))
 
 
+@pytest.mark.case("C17")
 def test_c17_what_is_computed_back_is_said(tmp_path: Path) -> None:
     """C17: from an mlx form that nothing was kept beside, the weight is the scale less one, rounded; it is named."""
     source = checkpoint(tmp_path / "in", CONVERTED | {NORMS[0]: const(1.1, 2)}, QWEN, "mlx")
@@ -172,6 +181,7 @@ def test_c17_what_is_computed_back_is_said(tmp_path: Path) -> None:
     assert found.left_out == (MTP,)
 
 
+@pytest.mark.case("C17")
 def test_c17_a_norm_that_was_trained_goes_back_less_one_and_the_others_as_they_were(tmp_path: Path) -> None:
     """C17: originals are taken where the scale is still what they lead to; of another scale it is computed."""
     weights = RAW | {name: filled({"w": (2,)}, seed)["w"] for seed, name in enumerate(NORMS)}

@@ -42,6 +42,7 @@ def load_and_save(tmp_path: Path, rules: list[Rule], file: Arrays, params: Array
     assert contents(tmp_path / "out") == contents(tmp_path / "in")
 
 
+@pytest.mark.case("C01")
 def test_c01_a_name_in_file_form_is_saved_as_it_is(tmp_path: Path) -> None:
     """C01: a fresh model with `encoder.layers.0...` is not saved as `encoder.encoder.layers.0...`."""
     rules = RuleSet([WeightRenaming("encoder.layers", "layers")])
@@ -59,6 +60,7 @@ def test_c01_a_name_in_file_form_is_saved_as_it_is(tmp_path: Path) -> None:
     assert seen == [set(params)] * 3
 
 
+@pytest.mark.case("C02")
 @pytest.mark.parametrize("name", ["backbone.embeddings.weight", "backbone.embedding.weight"])
 def test_c02_a_rule_that_matched_nothing_does_not_fire_on_save(tmp_path: Path, name: str) -> None:
     """C02: a plural file saves plural, a singular one singular, under one rename to the plural."""
@@ -67,6 +69,7 @@ def test_c02_a_rule_that_matched_nothing_does_not_fire_on_save(tmp_path: Path, n
     load_and_save(tmp_path, rules, {name: array}, {"backbone.embeddings.weight": array})
 
 
+@pytest.mark.case("C03")
 @pytest.mark.parametrize("name", ["model.language_model.layers.0.w", "model.layers.0.w"])
 def test_c03_a_part_that_was_taken_off_comes_back_only_where_it_was(tmp_path: Path, name: str) -> None:
     """C03: both files load into `model.layers.0.w`, and each saves back under its own name."""
@@ -75,6 +78,7 @@ def test_c03_a_part_that_was_taken_off_comes_back_only_where_it_was(tmp_path: Pa
     load_and_save(tmp_path, rules, {name: array}, {"model.layers.0.w": array})
 
 
+@pytest.mark.case("C03")
 def test_c03_a_fresh_model_saves_its_own_names_and_says_so(tmp_path: Path) -> None:
     """C03: a model that was never loaded writes its native name; the report says what was not written."""
     rules = [PrefixChange(prefix_to_remove="language_model", model_prefix="model")]
@@ -84,6 +88,7 @@ def test_c03_a_fresh_model_saves_its_own_names_and_says_so(tmp_path: Path) -> No
     assert any("language_model" in note for note in plan.report.notes)
 
 
+@pytest.mark.case("C04")
 def test_c04_a_leaf_pattern_ends_at_a_name_boundary(tmp_path: Path) -> None:
     """C04: the rule for `experts.gate_up_proj` leaves `experts.gate_up_proj_scale_inv` alone, there and back."""
     rules = RuleSet(
@@ -103,6 +108,7 @@ def test_c04_a_leaf_pattern_ends_at_a_name_boundary(tmp_path: Path) -> None:
     assert_same(plan_of(tmp_path / "out", rules, specs(params)).load(), params)
 
 
+@pytest.mark.case("C05")
 def test_c05_two_captured_numbers(tmp_path: Path) -> None:
     """C05: `layers.i.blk.j.lin` -> `layers.i.block.j.linear`: four values in place, four names back."""
     rules: list[Rule] = [WeightRenaming(r"layers\.(\d+)\.blk\.(\d+)\.lin", r"layers.\1.block.\2.linear")]
@@ -114,6 +120,7 @@ def test_c05_two_captured_numbers(tmp_path: Path) -> None:
     assert names_in(tmp_path / "fresh") == set(file)
 
 
+@pytest.mark.case("C06")
 def test_c06_rules_chain_and_each_rewrites_once(tmp_path: Path) -> None:
     """C06: `^vision_model` -> `model.vision`, then `model` -> `net`, first match only; both names come back."""
     rules: list[Rule] = [WeightRenaming("^vision_model", "model.vision"), WeightRenaming("model", "net")]
@@ -122,6 +129,7 @@ def test_c06_rules_chain_and_each_rewrites_once(tmp_path: Path) -> None:
     load_and_save(tmp_path, rules, file, {"net.vision.x": one, "net.vision_model.model.w": two})
 
 
+@pytest.mark.case("C07")
 def test_c07_only_the_layer_norms_gamma_and_beta_are_renamed(tmp_path: Path) -> None:
     """C07: two LayerNorm names become weight and bias; three parameters that are called so stay."""
     rules: list[Rule] = [
@@ -141,6 +149,7 @@ def test_c07_only_the_layer_norms_gamma_and_beta_are_renamed(tmp_path: Path) -> 
     load_and_save(tmp_path, rules, file, {renamed.get(name, name): array for name, array in file.items()})
 
 
+@pytest.mark.case("C13")
 def test_c13_nothing_vanishes_where_a_prefix_is_given_back_to_one_name_only(tmp_path: Path) -> None:
     """C13: `^model\\.` is stripped and restored for one name.
 
@@ -159,6 +168,7 @@ def test_c13_nothing_vanishes_where_a_prefix_is_given_back_to_one_name_only(tmp_
     assert not report.missing and not report.unexpected
 
 
+@pytest.mark.case("C14")
 def test_c14_a_lookahead_is_not_written_into_a_name(tmp_path: Path) -> None:
     """C14: three names there and three back, without pattern text."""
     rules: list[Rule] = [

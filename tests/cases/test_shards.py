@@ -25,6 +25,7 @@ from weightloom.engine import Checkpoint, CheckpointError
 from weightloom.engine.saving.save import copy_checkpoint, save
 
 
+@pytest.mark.case("C70")
 def test_c70_a_shard_that_the_index_names_and_is_not_there(tmp_path: Path) -> None:
     """C70: opening stops before any weights, and lists the missing file."""
     write_sharded(tmp_path, halves(t0()))
@@ -34,6 +35,7 @@ def test_c70_a_shard_that_the_index_names_and_is_not_there(tmp_path: Path) -> No
     assert "incomplete download?" in str(caught.value)
 
 
+@pytest.mark.case("C71")
 def test_c71_a_stray_file_beside_the_index(tmp_path: Path) -> None:
     """C71: the index decides; the stray `model.safetensors` changes nothing and is mentioned."""
     write_sharded(tmp_path, halves(t0()))
@@ -43,6 +45,7 @@ def test_c71_a_stray_file_beside_the_index(tmp_path: Path) -> None:
     assert any("model.safetensors" in note for note in plan.report.notes)
 
 
+@pytest.mark.case("C72")
 def test_c72_an_overlay_shard_counts_where_the_index_says_so(tmp_path: Path) -> None:
     """C72: `a` is const 2 from the overlay, and both files are saved back as they were."""
     write(tmp_path / "in" / "base.safetensors", {"a": const(1.0, 4), "b": const(3.0, 4)})
@@ -55,6 +58,7 @@ def test_c72_an_overlay_shard_counts_where_the_index_says_so(tmp_path: Path) -> 
     assert contents(tmp_path / "out") == contents(tmp_path / "in")
 
 
+@pytest.mark.case("C72")
 def test_c72_an_index_that_is_made_anew_still_takes_the_overlay(tmp_path: Path) -> None:
     """C72: after a change of dtype, with the overlay's name before the base's; the shadowed tensor is kept."""
     write(tmp_path / "in" / "an-overlay.safetensors", {"a": const(2.0, 4)})
@@ -70,6 +74,7 @@ def test_c72_an_index_that_is_made_anew_still_takes_the_overlay(tmp_path: Path) 
     assert Checkpoint.open(tmp_path / "out" / "base.safetensors").tensors["a"].dtype == "F32"
 
 
+@pytest.mark.case("C72")
 def test_c72_one_name_in_two_files_without_an_index(tmp_path: Path) -> None:
     """C72: without an index it is an error that names both files."""
     write(tmp_path / "base.safetensors", {"a": const(1.0, 4)})
@@ -79,6 +84,7 @@ def test_c72_one_name_in_two_files_without_an_index(tmp_path: Path) -> None:
     assert caught.value.tensor == "a"
 
 
+@pytest.mark.case("C73")
 def test_c73_a_save_leaves_no_old_shard(tmp_path: Path) -> None:
     """C73: three old shards, a save that needs two: the directory has the new index's files; reload equals memory."""
     names = list(t0())
@@ -106,6 +112,7 @@ TRAVEL = (
 )
 
 
+@pytest.mark.case("C75")
 def test_c75_side_files_travel_byte_for_byte(tmp_path: Path) -> None:
     """C75: side files travel as they are, in folders too; an old index and `hf_quant_config.json` stay behind."""
     source = write_sharded(tmp_path / "in", halves(t0()))

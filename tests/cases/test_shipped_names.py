@@ -21,6 +21,7 @@ from tests.rules.checkpoints import model_rules
 from weightloom.engine import RuleSet, WeightRenaming, save_plan
 
 
+@pytest.mark.case("C01")
 @pytest.mark.parametrize("name", ["layers.0.layernorm_before.weight", "encoder.layer.0.layernorm_before.weight"])
 def test_c01_a_name_in_file_form_is_saved_as_it_is(tmp_path: Path, name: str) -> None:
     """C01: a fresh ViT, its layers named either way, has one set of file names however often it goes round."""
@@ -34,6 +35,7 @@ def test_c01_a_name_in_file_form_is_saved_as_it_is(tmp_path: Path, name: str) ->
     assert seen == [{one}] * 3 and one.count("encoder.layer.") == 1
 
 
+@pytest.mark.case("C02")
 @pytest.mark.parametrize("name", ["model.llm.embed.weight", "model.embed_tokens.weight"])
 def test_c02_a_rule_that_matched_nothing_does_not_fire_on_save(tmp_path: Path, name: str) -> None:
     """C02: an Inkling text model in its published form, and in the form of the parameters."""
@@ -42,6 +44,7 @@ def test_c02_a_rule_that_matched_nothing_does_not_fire_on_save(tmp_path: Path, n
     there_and_back(tmp_path, rules, {name: array}, {"model.embed_tokens.weight": array})
 
 
+@pytest.mark.case("C03")
 @pytest.mark.parametrize("prefix", ["vision_model.", ""])
 def test_c03_a_part_that_was_taken_off_comes_back_only_where_it_was(tmp_path: Path, prefix: str) -> None:
     """C03: both forms of a CLIP tower load alike, and each saves back as it was."""
@@ -50,6 +53,7 @@ def test_c03_a_part_that_was_taken_off_comes_back_only_where_it_was(tmp_path: Pa
     there_and_back(tmp_path, rules, {f"{prefix}post_layernorm.weight": array}, {"post_layernorm.weight": array})
 
 
+@pytest.mark.case("C03")
 def test_c03_a_fresh_model_saves_its_own_names_and_says_so(tmp_path: Path) -> None:
     """C03: the level that the published form has is not made up, and the report says so."""
     rules = model_rules(("", "CLIPVisionModel", "clip_vision_model"), base="")
@@ -58,6 +62,7 @@ def test_c03_a_fresh_model_saves_its_own_names_and_says_so(tmp_path: Path) -> No
     assert any("vision_model" in note for note in save_plan(rules, specs(params)).report.notes)
 
 
+@pytest.mark.case("C05")
 def test_c05_two_captures(tmp_path: Path) -> None:
     """C05: a number and a word, both kept, in four names there and back."""
     rules = model_rules(("", "Sapiens2ForImageMatting", "sapiens2"), base="model")
@@ -72,6 +77,7 @@ def test_c05_two_captures(tmp_path: Path) -> None:
     assert written_fresh(rules, made, tmp_path / "fresh") == set(published)
 
 
+@pytest.mark.case("C06")
 def test_c06_rules_chain(tmp_path: Path) -> None:
     """C06: three renames of HY-V4-VL act on one name, one after the other, and are undone from the last on."""
     rules = model_rules(("", "HYV4VLForConditionalGeneration", "hy_v4_vl"), ("model", "HYV4VLModel", "hy_v4_vl"))
@@ -86,6 +92,7 @@ def test_c06_rules_chain(tmp_path: Path) -> None:
     assert written_fresh(rules, params, tmp_path / "fresh") == set(file)
 
 
+@pytest.mark.case("C07")
 def test_c07_only_the_layer_norms_gamma_and_beta_are_renamed(tmp_path: Path) -> None:
     """C07: with the legacy names of any model, here BERT's."""
     rules = model_rules(("", "BertModel", "bert"), base="bert")
@@ -98,6 +105,7 @@ def test_c07_only_the_layer_norms_gamma_and_beta_are_renamed(tmp_path: Path) -> 
     there_and_back(tmp_path, rules, file, {names[name]: array for name, array in file.items()})
 
 
+@pytest.mark.case("C13")
 def test_c13_nothing_vanishes_where_a_prefix_is_given_back_to_one_name_only(tmp_path: Path) -> None:
     """C13: the caller's two rules before llama's own. Chosen: all load; the report names the rule set aside."""
     strip = WeightRenaming(r"^model\.", "")
@@ -110,6 +118,7 @@ def test_c13_nothing_vanishes_where_a_prefix_is_given_back_to_one_name_only(tmp_
     assert not plan.report.missing and not plan.report.unexpected
 
 
+@pytest.mark.case("C14")
 def test_c14_a_lookahead_is_not_written_into_a_name(tmp_path: Path) -> None:
     """C14: Qwen2-VL's three names there and back."""
     rules = model_rules(

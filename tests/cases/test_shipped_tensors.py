@@ -29,6 +29,7 @@ from weightloom.engine import Checkpoint, PlanError, build_plan, save_plan
 from weightloom.rules import load_rules
 
 
+@pytest.mark.case("C04")
 def test_c04_a_scale_is_not_cut_with_its_weight(tmp_path: Path) -> None:
     """C04: a fused `gate_up_proj` is written expert by expert; `gate_up_proj_scale_inv` goes as it is, and reloads."""
     params = tm_fused(2) | filled({f"{EXPERTS}.gate_up_proj_scale_inv": (2, 1, 1)})
@@ -36,6 +37,7 @@ def test_c04_a_scale_is_not_cut_with_its_weight(tmp_path: Path) -> None:
     assert_same(plan_of(tmp_path, QWEN2_MOE, specs(params)).load(), params)
 
 
+@pytest.mark.case("C08")
 @pytest.mark.parametrize("order", ["text", "shuffled"])
 def test_c08_experts_are_stacked_by_number(tmp_path: Path, order: str) -> None:
     """C08: twelve experts of qwen2_moe, the tenth before the second in the file."""
@@ -46,6 +48,7 @@ def test_c08_experts_are_stacked_by_number(tmp_path: Path, order: str) -> None:
     there_and_back(tmp_path, QWEN2_MOE, {name: file[name] for name in names}, tm_fused(12))
 
 
+@pytest.mark.case("C09")
 @pytest.mark.parametrize("second", ["3", "up_proj"])
 def test_c09_the_experts_of_all_shards_are_counted(tmp_path: Path, second: str) -> None:
     """C09: one expert, or all ups, in a file of their own; without expert 2 the error names it."""
@@ -58,6 +61,7 @@ def test_c09_the_experts_of_all_shards_are_counted(tmp_path: Path, second: str) 
         build_plan(Checkpoint.from_specs(specs(lacking)), QWEN2_MOE, specs(tm_fused(4))).check()
 
 
+@pytest.mark.case("C10")
 def test_c10_experts_one_by_one_and_fused_give_the_same_parameters(tmp_path: Path) -> None:
     """C10: both layouts of qwen2_moe load bit-equal and save back; a name that nothing claims is an error."""
     for side, file in (("a", tm(2)), ("b", tm_fused(2))):
@@ -67,6 +71,7 @@ def test_c10_experts_one_by_one_and_fused_give_the_same_parameters(tmp_path: Pat
         build_plan(Checkpoint.from_specs(stray), QWEN2_MOE, specs(tm_fused(2))).check()
 
 
+@pytest.mark.case("C11")
 def test_c11_a_fused_projection_is_cut_by_head_counts(tmp_path: Path) -> None:
     """C11: Sarvam's `query_key_value`, 4 heads and 1 of keys: rows 0-7, 8-9, 10-11; wrong sizes print both."""
     rules = model_rules(("", "SarvamMoeForCausalLM", "sarvam_moe"), ("model", "SarvamMoeModel", "sarvam_moe"))
@@ -84,6 +89,7 @@ def test_c11_a_fused_projection_is_cut_by_head_counts(tmp_path: Path) -> None:
         plan_of(tmp_path / "in", rules, specs(wrong)).check()
 
 
+@pytest.mark.case("C12")
 def test_c12_interleaved_and_transposed_experts(tmp_path: Path) -> None:
     """C12: gpt-oss in floats, square ones too, in mlx-lm's form: X[:, 0::2]^T, X[:, 1::2]^T, D^T, and back."""
     x, d = iota(2, 4, 8), iota(2, 4, 4)
@@ -111,6 +117,7 @@ def test_c12_interleaved_and_transposed_experts(tmp_path: Path) -> None:
     assert contents(tmp_path / "out") == contents(tmp_path / "in")
 
 
+@pytest.mark.case("C15")
 @pytest.mark.parametrize("depth", [2, 62])
 def test_c15_the_extra_layer_is_told_by_the_models_depth(tmp_path: Path, depth: int) -> None:
     """C15: of DeepSeek-V3, index >= num_hidden_layers is dropped and said so; layer 61 of 62 is an ordinary one."""
@@ -124,6 +131,7 @@ def test_c15_the_extra_layer_is_told_by_the_models_depth(tmp_path: Path, depth: 
     assert_same(asked.load(), ordinary | extra)
 
 
+@pytest.mark.case("C19")
 def test_c19_every_entry_applies_the_same_rules(tmp_path: Path) -> None:
     """C19: a fresh Mixtral's save loads bit-equal as a directory, an index, a list of files, one file and arrays."""
     params = tm_fused(2)
@@ -161,6 +169,7 @@ def gemma4_file() -> tuple[Arrays, list[str]]:
     return filled(names), sorted(spare)
 
 
+@pytest.mark.case("C20")
 def test_c20_a_drop_rule_takes_shared_keys_and_says_why(tmp_path: Path) -> None:
     """C20: Gemma 4's last layer shares keys and values: three tensors are left out, counted and explained."""
     file, spare = gemma4_file()
@@ -171,6 +180,7 @@ def test_c20_a_drop_rule_takes_shared_keys_and_says_why(tmp_path: Path) -> None:
     assert "dropped: 3" in str(plan.report) and "of earlier ones" in str(plan.report)
 
 
+@pytest.mark.case("C20")
 def test_c20_where_the_config_does_not_share_the_error_groups_them_and_explains(tmp_path: Path) -> None:
     """C20: the same file for a model that has no place for them, by a config that does not say so."""
     file, spare = gemma4_file()

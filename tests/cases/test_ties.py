@@ -63,6 +63,7 @@ def both_layouts(tmp_path: Path, file: Arrays) -> Plan:
     return plan
 
 
+@pytest.mark.case("C29")
 def test_c29_a_redundant_head_is_loaded_and_reported(tmp_path: Path) -> None:
     """C29: tie true and an equal `lm_head.weight` in the file: the head is the embedding, the copy is reported."""
     file = t0()
@@ -73,6 +74,7 @@ def test_c29_a_redundant_head_is_loaded_and_reported(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.case("C30")
 def test_c30_a_quantized_heads_three_tensors_go_together(tmp_path: Path) -> None:
     """C30: weight, scales and biases of a tied head all go; with tie false all three stay."""
     file = t1_quantized()
@@ -84,6 +86,7 @@ def test_c30_a_quantized_heads_three_tensors_go_together(tmp_path: Path) -> None
     assert names_in(tmp_path / "untied") == set(file)
 
 
+@pytest.mark.case("C30")
 @pytest.mark.parametrize("family", ["llama", "qwen3_moe", "gemma", "mixtral"])
 def test_c30_the_shipped_rules_take_all_three(tmp_path: Path, family: str) -> None:
     write(tmp_path / "model.safetensors", t1_quantized())
@@ -97,6 +100,7 @@ def different_ends() -> Arrays:
     return {**file, "model.embed_tokens.weight": const(1.0, 16, 8), "lm_head.weight": const(2.0, 16, 8)}
 
 
+@pytest.mark.case("C31")
 def test_c31_two_different_ends_are_never_silent(tmp_path: Path) -> None:
     """C31: tie true, embedding 1.0, head 2.0. Chosen: stop, naming both; with the tie off, 2.0 stays and is saved."""
     file = different_ends()

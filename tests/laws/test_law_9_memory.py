@@ -36,6 +36,7 @@ def measured(kind: str, threads: int, folder: Path) -> dict[str, int]:
     return found
 
 
+@pytest.mark.case("C77")
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("kind", ["load", "load turned"])
 def test_a_load_takes_what_the_plan_foresees(folder: Path, kind: str, threads: int) -> None:
@@ -47,6 +48,7 @@ def test_a_load_takes_what_the_plan_foresees(folder: Path, kind: str, threads: i
     assert found["taken"] <= found["foreseen"] + CONSTANT
 
 
+@pytest.mark.case("C77")
 @pytest.mark.parametrize("kind", ["convert", "convert turned"])
 def test_disk_to_disk_takes_one_group_and_one_buffer(folder: Path, kind: str) -> None:
     found = measured(kind, 1, folder)

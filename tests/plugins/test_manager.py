@@ -78,6 +78,7 @@ def test_listing_imports_no_architecture_and_no_mlx() -> None:
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.case("C84")
 def test_two_that_claim_one_type_are_reported_and_one_can_be_chosen(site: Path) -> None:
     """C84."""
     install(site, "ours", {"contested": "module_a:PLUGIN"}, {"module_a": one("mine", "contested")})
@@ -136,6 +137,7 @@ def test_a_plugin_that_serves_others_only_is_unknown_for_this_type(site: Path) -
         PluginManager().architecture("promised")
 
 
+@pytest.mark.case("C22")
 @pytest.mark.parametrize("spelling", ["Muse_Glimmer", "muse-glimmer", "muse_glimmer"])
 def test_c22_spellings_of_one_model_type_reach_the_same_plugin(site: Path, spelling: str) -> None:
     """C22."""
@@ -146,6 +148,7 @@ def test_c22_spellings_of_one_model_type_reach_the_same_plugin(site: Path, spell
     assert (found.name, found.nodes({"model_type": spelling})[0].model_type) == ("muse", "muse_glimmer")
 
 
+@pytest.mark.case("C22")
 def test_c22_names_that_differ_in_a_hyphen_alone_are_two(site: Path) -> None:
     """C22: the exact name first, and what both would do for is refused with both named."""
     install(site, "hyphen", {"llava-qwen2": "hyphen_module:PLUGIN"}, {"hyphen_module": one("bunny", "llava-qwen2")})
@@ -157,6 +160,7 @@ def test_c22_names_that_differ_in_a_hyphen_alone_are_two(site: Path) -> None:
     assert raised.value.hint is not None and "did you mean llava-qwen2 or llava_qwen2?" in raised.value.hint
 
 
+@pytest.mark.case("C22")
 def test_c22_nothing_is_taken_by_default() -> None:
     """C22: `lama` suggests `llama`."""
     assert PluginManager().find("lama") is None
@@ -187,6 +191,7 @@ class OneWay:
         ]  # fmt: skip
 
 
+@pytest.mark.case("C83")
 def test_a_plugin_with_a_rule_without_inverse_is_reported_when_it_registers() -> None:
     """C83."""
     manager = PluginManager()
@@ -196,6 +201,7 @@ def test_a_plugin_with_a_rule_without_inverse_is_reported_when_it_registers() ->
     assert manager.architecture("blurred").source == "mine"
 
 
+@pytest.mark.case("C83")
 def test_a_strict_manager_refuses_it() -> None:
     """C83."""
     manager = PluginManager(strict=True)
@@ -204,6 +210,7 @@ def test_a_strict_manager_refuses_it() -> None:
     assert manager.architectures("blurred") == ()
 
 
+@pytest.mark.case("C83")
 def test_a_registry_says_so_too_and_refuses_when_strict() -> None:
     """C83."""
     registry = Registry()
@@ -233,6 +240,7 @@ def test_an_architecture_says_its_name_and_its_adapters() -> None:
         Architecture(name="x", model_types=("x",), task="embed", read_config=dict, build=dict, adapters=())  # type: ignore[arg-type]
 
 
+@pytest.mark.case("C84")
 @pytest.mark.packaging
 def test_the_example_is_installed_beside_the_package_and_found(tmp_path: Path) -> None:
     """C84: nothing of ours is edited."""

@@ -21,11 +21,13 @@ def refused(content: dict[str, Any], head_dim: int = 8) -> ConfigError:
     return caught.value
 
 
+@pytest.mark.case("C24")
 def test_c24_the_theta_of_rope_parameters_is_read() -> None:
     read = rope({"rope_parameters": {"rope_type": "default", "rope_theta": 500000.0}})
     assert read == RopeConfig(Rotation(500000.0, 8, 64), DefaultRope())
 
 
+@pytest.mark.case("C24")
 def test_c24_layer_types_keep_their_own_theta() -> None:
     sections = {"full_attention": {"rope_theta": 1000000.0}, "sliding_attention": {"rope_theta": 10000.0}}
     read = read_rope({"rope_parameters": sections}, 8, 64, layer_types=("sliding_attention", "full_attention"))
@@ -35,12 +37,14 @@ def test_c24_layer_types_keep_their_own_theta() -> None:
     }
 
 
+@pytest.mark.case("C24")
 def test_c24_a_layer_type_without_a_section_is_named() -> None:
     with pytest.raises(ConfigError, match="no section for 'sliding_attention'") as caught:
         read_rope({"rope_parameters": {"full_attention": {}}}, 8, 64, layer_types=("sliding_attention",))
     assert caught.value.field == "rope_parameters.sliding_attention"
 
 
+@pytest.mark.case("C25")
 @pytest.mark.parametrize(
     ("scaling", "kind"),
     [
@@ -61,6 +65,7 @@ def test_c25_rope_scaling(scaling: object, kind: object) -> None:
     assert rope({"rope_scaling": scaling, "rope_theta": 500.0}) == RopeConfig(Rotation(500.0, 8, 64), kind)  # type: ignore[arg-type]
 
 
+@pytest.mark.case("C25")
 def test_c25_an_unknown_type_is_named_with_the_known_ones() -> None:
     error = refused({"rope_scaling": {"rope_type": "foo", "factor": 2.0}})
     assert "'foo'" in error.seen

@@ -59,6 +59,7 @@ def test_renames_come_back(family: str, layout: str) -> None:
             assert rule.inverse().rewrite(after) == name
 
 
+@pytest.mark.case("C07")
 def test_legacy_names_are_only_a_layer_norm_s() -> None:
     """Case C07."""
     names = ["emb.LayerNorm.gamma", "emb.LayerNorm.beta", "blk.ls1.gamma", "blk.beta", "alphabeta.weight"]
@@ -67,6 +68,7 @@ def test_legacy_names_are_only_a_layer_norm_s() -> None:
     assert not any(rule.always for rule in load_rules("legacy"))
 
 
+@pytest.mark.case("C28")
 @pytest.mark.parametrize(
     ("identifier", "config", "tied"),
     [

@@ -99,6 +99,7 @@ def test_it_cannot_be_changed(tmp_path: Path) -> None:
     assert repr(checkpoint) == f"<Checkpoint: 1 tensors, 4 bytes, in '{tmp_path / 'x'}'>"
 
 
+@pytest.mark.case("C69")
 def test_c69_raw_bytes_keep_their_label(tmp_path: Path) -> None:
     """What the codes mean is for the quantization to say; here the bytes and the labels come through."""
     header = {"e4m3": entry("F8_E4M3", [2], 0, 2), "e8m0": entry("F8_E8M0", [2], 2, 4), "d": entry("F64", [1], 4, 12)}
@@ -121,6 +122,7 @@ def test_the_index_of_a_directory(indexed: Path) -> None:
         assert (checkpoint.notes, checkpoint.stray, checkpoint.shadowed) == ((), (), ())
 
 
+@pytest.mark.case("C70")
 def test_c70_missing_shards_are_all_named(indexed: Path) -> None:
     """Before any shard is read: the one that is there is not even a safetensors file. No fallback to globbing."""
     write_index(indexed, {"a": "1.safetensors", "b": "2.safetensors", "c": "model-00001-of-00002.safetensors"})
@@ -130,6 +132,7 @@ def test_c70_missing_shards_are_all_named(indexed: Path) -> None:
     assert "1.safetensors" in error.seen and "2.safetensors" in error.seen and "00001" not in error.seen
 
 
+@pytest.mark.case("C71")
 def test_c71_a_stray_file_is_mentioned_and_not_read(indexed: Path) -> None:
     header, data = f32("n", 9.0)
     stray = write(indexed / "model.safetensors", {"norm": header["n"]}, data)
@@ -140,6 +143,7 @@ def test_c71_a_stray_file_is_mentioned_and_not_read(indexed: Path) -> None:
     assert checkpoint.notes == (f"not read, since the index {INDEX} decides: 'model.safetensors'",)
 
 
+@pytest.mark.case("C72")
 def test_c72_the_index_chooses_between_two_shards(tmp_path: Path) -> None:
     base = write_f32(tmp_path / "base.safetensors", "ab", 1.0)
     overlay = write_f32(tmp_path / "overlay.safetensors", "a", 2.0)
@@ -152,6 +156,7 @@ def test_c72_the_index_chooses_between_two_shards(tmp_path: Path) -> None:
     assert checkpoint.nbytes == 8
 
 
+@pytest.mark.case("C72")
 def test_c72_without_an_index_the_same_name_twice_is_an_error(tmp_path: Path) -> None:
     base = write_f32(tmp_path / "base.safetensors", "ab")
     overlay = write_f32(tmp_path / "overlay.safetensors", "a")

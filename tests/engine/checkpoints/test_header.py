@@ -87,6 +87,7 @@ def test_empty_tensors_may_lie_anywhere() -> None:
 # -- C64 to C69 --
 
 
+@pytest.mark.case("C64")
 def test_c64_a_name_listed_twice_is_refused() -> None:
     error = refused(
         '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}',
@@ -95,6 +96,7 @@ def test_c64_a_name_listed_twice_is_refused() -> None:
     assert "lists the name 'a' twice" in str(error)
 
 
+@pytest.mark.case("C64")
 @pytest.mark.parametrize(
     "text",
     [
@@ -107,18 +109,21 @@ def test_c64_names_listed_twice_anywhere_are_refused(text: str) -> None:
     assert "twice" in str(refused(text))
 
 
+@pytest.mark.case("C65")
 def test_c65_a_length_that_lies() -> None:
     error = refused({"big": entry("F32", [1000, 1000], 0, 4)}, bytes(4))
     assert (error.tensor, error.field) == ("big", "data_offsets")
     assert "4 bytes of data" in str(error) and "4000000 bytes" in str(error)
 
 
+@pytest.mark.case("C65")
 @pytest.mark.parametrize("second", [(0, 8), (4, 12)])
 def test_c65_overlapping_ranges(second: tuple[int, int]) -> None:
     error = refused({"k": entry("F32", [2], 0, 8), "v": entry("F32", [2], *second)}, bytes(second[1]))
     assert "overlap" in error.seen and "'k'" in error.seen and "'v'" in error.seen
 
 
+@pytest.mark.case("C65")
 def test_c65_a_hole() -> None:
     error = refused({"k": entry("F32", [1], 0, 4), "v": entry("F32", [1], 8, 12)}, bytes(12))
     assert error.seen == "4 bytes between tensors 'k' and 'v' belong to no tensor"
@@ -129,6 +134,7 @@ def test_bytes_before_the_first_tensor() -> None:
     assert error.seen == "4 bytes before the first tensor 'k' belong to no tensor"
 
 
+@pytest.mark.case("C66")
 @pytest.mark.parametrize("text", ['{"__metadata__":{"a":"b"}}', '{"__metadata__":{}}', '{"__metadata__":null}'])
 def test_c66_metadata_alone_is_a_checkpoint_without_tensors(text: str) -> None:
     header = read(text)
@@ -136,6 +142,7 @@ def test_c66_metadata_alone_is_a_checkpoint_without_tensors(text: str) -> None:
     assert header.metadata == json.loads(text)["__metadata__"]
 
 
+@pytest.mark.case("C66")
 @pytest.mark.parametrize("value", [1, None, True, {}, [], "text", ["a"]])
 def test_c66_metadata_holds_texts_only(value: object) -> None:
     metadata = value if isinstance(value, str | list) else {"key": value}
@@ -143,29 +150,34 @@ def test_c66_metadata_holds_texts_only(value: object) -> None:
     assert error.field == "__metadata__"
 
 
+@pytest.mark.case("C67")
 def test_c67_bytes_after_the_last_tensor() -> None:
     header, data = f32("a")
     assert refused(header, data + b"xx").seen == "2 bytes after the last tensor 'a' belong to no tensor"
     assert refused({}, b"x").seen == "1 bytes in a file without tensors belong to no tensor"
 
 
+@pytest.mark.case("C68")
 def test_c68_f4_rows_fill_bytes() -> None:
     assert read({"a": entry("F4", [2, 8], 0, 8)}, bytes(8)).entries[0].shape == (2, 8)
     for shape, length in ([2, 7], 7), ([1, 7], 3), ([1, 7], 4), ([], 0), ([], 1), ([0, 3], 0):
         assert refused({"a": entry("F4", shape, 0, length)}, bytes(length)).field == "shape"
 
 
+@pytest.mark.case("C68")
 @pytest.mark.parametrize("dtype", ["F6_E2M3", "F6_E3M2"])
 def test_c68_f6_rows_fill_bytes(dtype: str) -> None:
     assert read({"a": entry(dtype, [2, 4], 0, 6)}, bytes(6)).entries[0].shape == (2, 4)
     assert refused({"a": entry(dtype, [4, 2], 0, 6)}, bytes(6)).field == "shape"
 
 
+@pytest.mark.case("C69")
 def test_c69_an_unknown_dtype_lists_the_known() -> None:
     error = refused({"a": entry("F9_X", [2], 0, 2)}, bytes(2))
     assert error.field == "dtype" and "'F9_X'" in error.seen and "F8_E4M3" in str(error)
 
 
+@pytest.mark.case("C69")
 @pytest.mark.parametrize("dtype", ["F9_X", "F8_E5M2", "F64"])
 def test_c69_offsets_are_checked_whatever_the_dtype(dtype: str) -> None:
     error = refused({"a": entry(dtype, [2], 999, 2)}, bytes(2))

@@ -230,6 +230,7 @@ def test_a_kernel_is_put_channels_last(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.case("C16")
 @pytest.mark.parametrize("shape", [(4, 2, 2, 3), (3, 3, 3, 3)])
 def test_channels_come_first(tmp_path: Path, shape: tuple[int, ...]) -> None:
     """Case C16: where the shape shows nothing, the layout that the file is in decides."""
@@ -238,6 +239,7 @@ def test_channels_come_first(tmp_path: Path, shape: tuple[int, ...]) -> None:
     check({"w": kernel}, [rule], {"v": np.moveaxis(kernel, -1, 1)}, tmp_path, {"n": 3})
 
 
+@pytest.mark.case("C16")
 def test_channels_that_are_first_stay_there() -> None:
     """Case C16: a file that says it is MLX's, and has them where torch has them."""
     plan = plan_specs({"w": TensorSpec("F32", (4, 3, 2, 2))}, [WeightConverter("w", "v", [ChannelsFirst(3)])])

@@ -32,6 +32,7 @@ def packed(columns: int, group: int, bits: int) -> dict[str, np.ndarray[Any, Any
     return {f"{LAYER}.weight": weight, f"{LAYER}.scales": scales, f"{LAYER}.biases": biases}
 
 
+@pytest.mark.case("C76")
 def test_a_cut_inside_a_group_is_refused_by_layer_and_group(tmp_path: Path) -> None:
     write(tmp_path / "model.safetensors", packed(96, 32, 4))
     for rank in range(2):
@@ -40,6 +41,7 @@ def test_a_cut_inside_a_group_is_refused_by_layer_and_group(tmp_path: Path) -> N
         assert caught.value.tensor == f"{LAYER}.weight" and caught.value.hint
 
 
+@pytest.mark.case("C76")
 @pytest.mark.parametrize(("columns", "group", "bits", "size"), [(512, 128, 2, 2), (96, 32, 4, 3), (192, 32, 3, 3)])
 def test_a_row_cut_between_groups(tmp_path: Path, columns: int, group: int, bits: int, size: int) -> None:
     """Each rank multiplies its columns with its part of the weight; the sum is the whole product."""

@@ -72,6 +72,7 @@ def experts(module: str) -> Arrays:
     return filled({f"{place}.lora_A.weight": (2, columns), f"{place}.lora_B.weight": (rows, 2)}, seed=len(module))
 
 
+@pytest.mark.case("C60")
 def test_experts_one_by_one_go_back_to_files_one_by_one(tmp_path: Path) -> None:
     """C60: their parameters are two stacks."""
     base = write_model(tmp_path / "base", "mixtral")
@@ -91,6 +92,7 @@ def whole(value: float = 3, rows: int = 260) -> dict[str, Array]:
     return {"base_model.model.model.embed_tokens.weight": const(value, rows, 32)}
 
 
+@pytest.mark.case("C63")
 def test_whole_tensors_take_the_place_of_the_base_s(base: Path, tmp_path: Path) -> None:
     """C63: of the base's size."""
     made = adapter(tmp_path / "one", pair() | whole(), modules_to_save=["embed_tokens"])
@@ -121,6 +123,7 @@ def test_two_replacements_of_one_tensor(base: Path, tmp_path: Path) -> None:
         fuse(base, tmp_path / "fused", *made)
 
 
+@pytest.mark.case("C62")
 def test_the_head_of_a_tied_model(tmp_path: Path) -> None:
     """C62: as on load."""
     tied = write_model(tmp_path / "tied", "llama", config_of("llama", tie_word_embeddings=True))
@@ -147,6 +150,7 @@ def packed(base: Path, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.case("C58")
 def test_a_packed_base_is_refused_by_name(base: Path, tmp_path: Path) -> None:
     """C58: what the adapter adds might be rounded away. Beside the packed weights it is there in full."""
     quantized, made = packed(base, tmp_path / "packed"), adapter(tmp_path / "one", pair())

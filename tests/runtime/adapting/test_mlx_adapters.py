@@ -39,6 +39,7 @@ def base(tmp_path: Path) -> Path:
     return write_model(tmp_path / "base", "llama")
 
 
+@pytest.mark.case("C52", "C53")
 def test_the_case_s_numbers(base: Path, tmp_path: Path) -> None:
     """C52 and C53: lora_a [[1,0],[2,1]], lora_b [[1,3],[0,1]], scale 2."""
     a, b = const(0, 32, 2), const(0, 2, 32)
@@ -50,6 +51,7 @@ def test_the_case_s_numbers(base: Path, tmp_path: Path) -> None:
     assert np.allclose(logits(load(base, adapter=made)), reference, atol=1e-3)
 
 
+@pytest.mark.case("C53")
 @pytest.mark.parametrize("scale", [None, "2", True, 10**400])
 def test_a_scale_is_not_guessed(scale: object, base: Path, tmp_path: Path) -> None:
     """C53."""
@@ -71,6 +73,7 @@ def test_a_config_has_to_be_there(base: Path, tmp_path: Path) -> None:
         load(base, adapter=made)
 
 
+@pytest.mark.case("C54")
 def test_what_does_not_fit_is_listed(base: Path, tmp_path: Path) -> None:
     """C54."""
     lone = {"model.layers.0.self_attn.k_proj.lora_a": const(1, 32, 2)}

@@ -41,6 +41,7 @@ def test_the_class_is_asked_first(cli: Cli, tmp_path: Path) -> None:
     assert found["decided_by"].startswith("architectures[0] 'LlavaModel' in ")
 
 
+@pytest.mark.case("C22")
 @pytest.mark.parametrize("spelling", ["Qwen2_MoE", "qwen2-moe", "qwen2_moe"])
 def test_c22_spellings_of_one_model_type(cli: Cli, tmp_path: Path, spelling: str) -> None:
     """C22: the exact name first, one that differs in case and separators only where it is unique."""
@@ -48,6 +49,7 @@ def test_c22_spellings_of_one_model_type(cli: Cli, tmp_path: Path, spelling: str
     assert cli("inspect", path, "--json").data["identifier"] == "qwen2_moe"
 
 
+@pytest.mark.case("C22")
 def test_c22_a_misspelt_one_is_refused_with_the_nearest(cli: Cli, tmp_path: Path) -> None:
     ran = cli("plan", written(tmp_path, model_type="lama", architectures=None))
     assert ran.code == 1 and "no rules for model_type 'lama'" in ran.err and "llama" in ran.err

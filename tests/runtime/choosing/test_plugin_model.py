@@ -88,6 +88,7 @@ def test_two_plugins_for_it_are_named_and_one_is_chosen(cli: Cli, path: Path, si
     sys.modules.pop("rival_llama", None)
 
 
+@pytest.mark.case("C22")
 def test_c22_what_a_plugin_spells_exactly_is_its_own_beside_rules_for_another_spelling(
     site: Path, tmp_path: Path
 ) -> None:

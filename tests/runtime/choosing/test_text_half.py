@@ -46,6 +46,7 @@ def logits(path: Path, **options: Any) -> mx.array:
     return load(path, **options).model(TOKENS)
 
 
+@pytest.mark.case("C21")
 @pytest.mark.parametrize(
     ("changes", "names", "present", "why"),
     [
@@ -65,6 +66,7 @@ def test_c21_text_against_vision(changes: dict[str, Any], names: tuple[str, ...]
     assert vision_of(changes, names[::-1]) == found
 
 
+@pytest.mark.case("C21")
 def test_c21_inspect_says_which_facts_decided(cli: Cli, tmp_path: Path) -> None:
     """C21."""
     path = whole(tmp_path / "vlm", PUBLISHED, TOWERS)
@@ -85,6 +87,7 @@ def test_a_deciding_field_of_another_type_is_named(field: str, value: object) ->
     assert caught.value.field == field and repr(value) in str(caught.value)
 
 
+@pytest.mark.case("C21")
 @pytest.mark.parametrize("section", ["absent", None, {}])
 def test_c21_an_empty_vision_config_decides_nothing(tmp_path: Path, section: object) -> None:
     """C21: the first three are text-only."""
@@ -94,6 +97,7 @@ def test_c21_an_empty_vision_config_decides_nothing(tmp_path: Path, section: obj
     assert m.architecture.name == "llama" and m.half is None
 
 
+@pytest.mark.case("C21")
 def test_c21_a_text_model_does_not_take_what_has_a_vision_tower(tmp_path: Path) -> None:
     """C21: the fourth is a vision-language model, under the same name."""
     path = whole(tmp_path / "vlm", {}, TOWERS, **config_of("llama"), text_config=None)
@@ -105,6 +109,7 @@ def test_c21_a_text_model_does_not_take_what_has_a_vision_tower(tmp_path: Path) 
     assert mx.array_equal(m.model(TOKENS), logits(write_model(tmp_path / "plain", "llama"))).item()
 
 
+@pytest.mark.case("C23")
 @pytest.mark.parametrize("prefixes", [PUBLISHED, OF_NOW], ids=["published", "of now"])
 @pytest.mark.parametrize("kind", ["llava", "unheard_of"])
 @pytest.mark.parametrize("family", ["llama", "mixtral"])

@@ -58,6 +58,7 @@ def test_inspect_estimates_memory(cli: Cli, tmp_path: Path) -> None:
     assert "of parameters" in cli("inspect", tmp_path / "moe", "--estimate-memory").out
 
 
+@pytest.mark.case("C70")
 def test_c70_a_missing_shard_is_named_before_anything_is_read(cli: Cli, tmp_path: Path) -> None:
     """C70: stop, list the missing files, say "incomplete download?"; there is no fallback."""
     (sharded(tmp_path) / "model-00002-of-00002.safetensors").unlink()
@@ -68,6 +69,7 @@ def test_c70_a_missing_shard_is_named_before_anything_is_read(cli: Cli, tmp_path
     assert not (tmp_path.parent / "out").exists()
 
 
+@pytest.mark.case("C71")
 def test_c71_a_stray_file_is_mentioned_and_not_read(cli: Cli, tmp_path: Path) -> None:
     """C71: the index decides; the file beside it is named."""
     write(sharded(tmp_path) / "model.safetensors", {"model.norm.weight": const(9, 8)})
@@ -90,6 +92,7 @@ def test_the_plan_of_experts(cli: Cli, tmp_path: Path) -> None:
     assert "... and 1 more row" in cli("plan", path, "--limit", "1").out
 
 
+@pytest.mark.case("C81", "C82")
 def test_a_plan_that_would_not_load_is_1_and_says_everything_once(cli: Cli, tmp_path: Path) -> None:
     """C81, C82 at the command line: what does not fit is grouped by shape of name, at most ten lines a kind.
 
@@ -112,6 +115,7 @@ def test_a_plan_that_would_not_load_is_1_and_says_everything_once(cli: Cli, tmp_
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.case("C81")
 def test_c81_names_under_another_prefix_are_listed_by_shape(cli: Cli, tmp_path: Path) -> None:
     """C81: 200 layers are a few lines, each with its count."""
     arrays = {name: const(0, *shape) for name, shape in t0_shapes(200, prefix="net.").items()}

@@ -109,12 +109,14 @@ def test_repairing_twice_is_repairing_once(content: dict[str, Any]) -> None:
     assert again.content == once.content and again.repairs == ()
 
 
+@pytest.mark.case("C27")
 @pytest.mark.parametrize("form", [{}, None])
 def test_c27_an_empty_quantization_is_none(tmp_path: Path, form: object) -> None:
     """C27."""
     assert loaded(tmp_path, quantization_config=form).model(TOKENS).shape == (1, 3, 260)
 
 
+@pytest.mark.case("C27")
 @pytest.mark.parametrize("field", ["quantization", "quantization_config"])
 def test_c27_a_config_that_claims_packed_weights_that_are_not(tmp_path: Path, field: str) -> None:
     """C27."""
@@ -124,6 +126,7 @@ def test_c27_a_config_that_claims_packed_weights_that_are_not(tmp_path: Path, fi
     assert "model.safetensors" in str(caught.value)
 
 
+@pytest.mark.case("C27")
 def test_c27_no_method_named_and_packed_weights_are_mlx_affine(tmp_path: Path) -> None:
     """C27."""
     path = write_model(tmp_path, "llama")
@@ -138,6 +141,7 @@ def test_c27_no_method_named_and_packed_weights_are_mlx_affine(tmp_path: Path) -
     assert (module.bits, module.group_size, module.mode) == (4, 32, "affine")
 
 
+@pytest.mark.case("C26")
 def test_c26_numbers_without_bound(tmp_path: Path) -> None:
     """C26: what no field needs is read as it is, names stay, and a bound where a number is needed is refused."""
     m = loaded(tmp_path, time_step_limit=[0.0, math.inf], lo=-math.inf, x=math.nan, _name_or_path="Infinity-7B")

@@ -1,4 +1,4 @@
-"""convert, at the command line. Cases C73, C75; C29 and C30 in a named layout; C74 for the dtype."""
+"""convert, at the command line. Cases C73, C75; C29 and C30 in a named layout."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ def same(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
     return sorted(found) == sorted(wanted) and all(np.array_equal(np.array(found[n]), wanted[n]) for n in wanted)
 
 
+@pytest.mark.case("C75")
 @pytest.mark.parametrize("layout", ["original", "canonical", "hf"])
 def test_c75_side_files_travel_and_what_describes_the_old_weights_does_not(
     cli: Cli, tmp_path: Path, layout: str
@@ -106,6 +107,7 @@ def test_experts_there_and_back(cli: Cli, tmp_path: Path) -> None:
     assert same(arrays_of(again), tm(4))
 
 
+@pytest.mark.case("C29")
 def test_a_named_layout_writes_one_copy_of_a_tie(cli: Cli, tmp_path: Path) -> None:
     arrays = t0()
     arrays["lm_head.weight"] = arrays["model.embed_tokens.weight"]
@@ -121,7 +123,7 @@ def test_a_named_layout_writes_one_copy_of_a_tie(cli: Cli, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("name", "type_name"), [("bf16", mx.bfloat16), ("f16", mx.float16)])
 @pytest.mark.parametrize("layout", ["original", "hf"])
-def test_c74_a_cast_changes_the_field_that_names_the_dtype_and_no_other(
+def test_a_cast_changes_the_field_that_names_the_dtype_and_no_other(
     cli: Cli, tmp_path: Path, name: str, type_name: mx.Dtype, layout: str
 ) -> None:
     # A config from which no module is built, so that a tensor more is none too many.
@@ -157,6 +159,7 @@ def test_keep_dtype_rules_are_obeyed(cli: Cli, tmp_path: Path) -> None:
         assert {n for n, a in found.items() if a.dtype == mx.float32} == {n for n in found if "norm.weight" in n}
 
 
+@pytest.mark.case("C73")
 def test_c73_no_old_shard_is_left(cli: Cli, tmp_path: Path) -> None:
     """C73: over three old shards, the files are exactly those of the new index; other files stay."""
     source, target = checkpoint(tmp_path / "t0"), tmp_path / "out"

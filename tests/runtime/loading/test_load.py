@@ -117,6 +117,7 @@ def test_the_error_for_an_unknown_type_names_the_nearest_and_what_to_install(tmp
     assert "install a package that offers it" in text and "weightloom.plugins" in text
 
 
+@pytest.mark.case("C22")
 @pytest.mark.parametrize("spelling", ["Qwen3_MoE", "qwen3-moe"])
 def test_c22_a_model_type_of_another_spelling_is_read_by_the_same_rules(tmp_path: Path, spelling: str) -> None:
     """C22: the experts, one tensor each on disk, are stacked as ever."""
@@ -157,6 +158,7 @@ def test_no_model_type_and_no_config_are_named(tmp_path: Path) -> None:
         load(tmp_path / "nothing")
 
 
+@pytest.mark.case("C84")
 def test_code_in_a_checkpoint_is_never_run_and_said_to_be_ignored(tmp_path: Path) -> None:
     """C84."""
     trap = "from pathlib import Path\nPath(__file__).with_name('ran').touch()\n"

@@ -46,6 +46,7 @@ def test_a_named_layout_gives_the_parameters_back(tmp_path: Path, name: str) -> 
     assert stored.keys() == mx.load(str(tmp_path / "a" / "model.safetensors")).keys()
 
 
+@pytest.mark.case("C24")
 @pytest.mark.parametrize("form", [V4, V5], ids=["v4", "v5"])
 def test_the_config_keeps_the_form_that_was_read(tmp_path: Path, form: dict[str, Any]) -> None:
     """C24: 500000.0 is read from either form, and the form is what is written."""

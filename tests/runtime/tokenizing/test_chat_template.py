@@ -34,6 +34,7 @@ def place(folder: Path, where: str, text: str) -> None:
 PLACES = ["chat_template.jinja", "tokenizer_config.json", "chat_template.json"]
 
 
+@pytest.mark.case("C78")
 @pytest.mark.parametrize("where", PLACES)
 def test_each_place_gives_the_same_template(tmp_path: Path, where: str) -> None:
     """C78."""
@@ -43,6 +44,7 @@ def test_each_place_gives_the_same_template(tmp_path: Path, where: str) -> None:
     assert found.apply_chat_template(MESSAGES) == "<s>[user] hi\n"
 
 
+@pytest.mark.case("C78")
 @pytest.mark.parametrize(("first", "second"), [(0, 1), (0, 2), (1, 2)])
 def test_two_that_differ_warn_and_the_order_decides(tmp_path: Path, first: int, second: int) -> None:
     """C78. Chosen: chat_template.jinja, then tokenizer_config.json, then chat_template.json; the load notes it."""
@@ -56,6 +58,7 @@ def test_two_that_differ_warn_and_the_order_decides(tmp_path: Path, first: int, 
     assert m.need_tokenizer().template.text == TEMPLATE  # type: ignore[union-attr]
 
 
+@pytest.mark.case("C78")
 @pytest.mark.parametrize("layout", ["original", "hf"])
 def test_saving_keeps_the_files(tmp_path: Path, layout: str) -> None:
     """C78."""

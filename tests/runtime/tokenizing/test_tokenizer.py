@@ -131,6 +131,7 @@ def test_cutting_keeps_the_closing_token(tmp_path: Path) -> None:
     assert Tokenizer(byte_tokenizer()).encode_batch(["abcdef"], 3) == [byte_tokenizer().encode("abc").ids]
 
 
+@pytest.mark.case("C79")
 def test_a_config_that_no_model_has_is_no_matter(tmp_path: Path) -> None:
     """C79."""
     add_tokenizer(tmp_path)
