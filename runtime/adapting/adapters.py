@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -15,8 +14,8 @@ from weightloom.plugins.adapters import attach, unchangeable, unpacked_specs
 from weightloom.plugins.exchange import Exchange, exchanges, refuse_packed
 from weightloom.runtime.adapting.adapter_plan import AdapterPlan, plan_on, refuse_unless_taken, unfit
 from weightloom.runtime.adapting.adapter_source import open_adapter
+from weightloom.runtime.adapting.wish import Weighted, checked_scale
 from weightloom.runtime.choosing.rule_choice import model_rules
-from weightloom.runtime.configs.finite import is_finite
 
 if TYPE_CHECKING:
     import mlx.core as mx
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
 
     from weightloom.plugins.architecture import Architecture
     from weightloom.plugins.layers.lora import Dial, LowRank
-
-Wished = str | os.PathLike[str] | Sequence[tuple[str | os.PathLike[str], float]]
-"""A directory, whose adapter acts in full, or several, each with a scale."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,49 +85,8 @@ class Adapters:
             each.put(self.scales)
 
 
-def checked_scale(name: str, scale: object) -> float:
-    """Give a scale as a float; raises UsageError for what is no finite number."""
-    if not is_finite(scale):
-        raise UsageError(f"the scale of {name} is {scale!r}", expected="a finite number", field="adapter")
-    return float(scale)
-
-
-def wished(adapter: object, lazy: bool, cut: bool) -> tuple[tuple[Path, float], ...]:
-    """Give directories and scales, () for None.
-
-    Raises UsageError for another form, a directory that is not there or twice, and beside `lazy` or for a model that
-    is `cut` among several processes.
-    """
-    if adapter is None:
-        return ()
-    if lazy or cut:
-        other = "lazy" if lazy else "sharding"
-        raise UsageError(f"adapter and {other} were both given", expected="one of them", field="adapter")
-    one = isinstance(adapter, str | os.PathLike)
-    pairs = [(adapter, 1.0)] if one else list(adapter) if isinstance(adapter, Sequence) else []
-    if not pairs or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
-        raise UsageError(
-            f"adapter is {adapter!r}", expected="a directory, or pairs of a directory and a scale", field="adapter"
-        )
-    found = tuple(_pair(*pair) for pair in pairs)
-    missing = [str(path) for path, _ in found if not path.is_dir()]
-    if missing:
-        raise UsageError(
-            f"no directory {', '.join(missing)}", expected="directories of adapters", file=missing[0], field="adapter"
-        )
-    if len({path.resolve() for path, _ in found}) < len(found):
-        raise UsageError("an adapter was given twice", expected="each directory once", field="adapter")
-    return found
-
-
-def _pair(path: Any, scale: object) -> tuple[Path, float]:
-    if not isinstance(path, str | os.PathLike):
-        raise UsageError(f"{path!r} is no path", expected="a directory of an adapter", field="adapter")
-    return Path(path), checked_scale(str(path), scale)
-
-
 def read_adapters(
-    pairs: Sequence[tuple[Path, float]], architecture: Architecture, module: nn.Module, config: Mapping[str, Any]
+    pairs: Sequence[Weighted], architecture: Architecture, module: nn.Module, config: Mapping[str, Any]
 ) -> tuple[ReadAdapter, ...]:
     """Open, check and read adapters for a module that may have no arrays yet; it is not touched.
 

@@ -16,33 +16,37 @@ from weightloom.engine.surgery.fuse import Factors, Fuse
 from weightloom.engine.surgery.packed import companions
 from weightloom.runtime.adapting.adapter_plan import AdapterPlan, plan_on
 from weightloom.runtime.adapting.adapter_source import open_adapter
+from weightloom.runtime.adapting.wish import Weighted, check_directories
 from weightloom.runtime.choosing.choice import Choice, only_shipped
 
 if TYPE_CHECKING:
     import mlx.core as mx
 
 
-def fused(plan: Plan, adapters: Sequence[Path], choice: Choice) -> Plan:
-    """Give a plan to the parameters that adapters, in full, have changed; their factors are read.
+def fused(plan: Plan, adapters: Sequence[Weighted], choice: Choice) -> Plan:
+    """Give a plan to the parameters that adapters, each with a scale, have changed; their factors are read.
 
-    Raises PlanError listing all that does not fit, UsageError for two adapters that replace one parameter, and as
-    `open_adapter` and reading do.
+    With scale 0 an adapter is checked and changes nothing. Raises PlanError listing all that does not fit, UsageError
+    for a directory that is not there, or two adapters that replace one parameter, and as `open_adapter` and reading do.
     """
+    check_directories([path for path, _ in adapters])
     factors: dict[str, list[Factors]] = {}
     whole: dict[str, mx.array] = {}
-    for path in adapters:
+    for path, scale in adapters:
         found, arrays = _read(path, plan, choice)
+        if scale == 0:
+            continue
         for each in found.changes:
-            made = Factors(arrays[each.a], arrays[each.b], found.scales[each.parameter])
+            made = Factors(arrays[each.a], arrays[each.b], scale * found.scales[each.parameter])
             factors.setdefault(each.parameter, []).append(made)
         _refuse_replaced(found, whole, path)
         whole |= {name: arrays[f"{WHOLE}.{name}"] for name in found.replaced}
     return operate(plan, [Fuse(factors, whole)]).plan
 
 
-def notes_on_adapters(adapters: Sequence[Path]) -> Iterator[str]:
+def notes_on_adapters(adapters: Sequence[Weighted]) -> Iterator[str]:
     """Say what was set aside of adapters that are fused; raises as `open_adapter` does."""
-    for path in adapters:
+    for path, _ in adapters:
         source = open_adapter(path)
         with closing(source.checkpoint):
             yield from (f"{path}: {note}" for note in source.notes)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weightloom.engine.checkpoints.discovery import KEPT_NAME
-from weightloom.runtime.terminal.arguments import add_reading, add_surgery, byte_count
+from weightloom.runtime.terminal.arguments import add_adapter, add_reading, add_surgery, byte_count
 from weightloom.runtime.terminal.command import Command
 from weightloom.runtime.terminal.outcome import FINE, Outcome
 from weightloom.runtime.terminal.text import plural, size
@@ -35,19 +35,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="cut shards, such as 5GB (where anything changes: 5GB)",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace the checkpoint in DST; other files stay")
-    parser.add_argument(
-        "--adapter",
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="an adapter to fuse into the weights; may be repeated",
-    )
+    add_adapter(parser, "to fuse into the weights")
     add_surgery(parser)
     add_reading(parser, layout="--from-layout")
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Convert the checkpoint."""
+    from weightloom.runtime.adapting.adapter_argument import all_weighted
     from weightloom.runtime.converting.conversion import Order, convert
     from weightloom.runtime.inspecting.reading import wish_of
     from weightloom.runtime.surgery.surgery import asked_surgery
@@ -61,7 +56,7 @@ def run(args: argparse.Namespace) -> Outcome:
         args.max_shard_size,
         args.overwrite,
         asked_surgery(args.surgery),
-        tuple(map(Path, args.adapter)),
+        all_weighted(args.adapter),
     )
     with progress_bar("convert", args.quiet) as progress:
         done = convert(Path(args.source), order, wish_of(args), progress)

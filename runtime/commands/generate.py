@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from weightloom.runtime.terminal.arguments import add_surgery, count
+from weightloom.runtime.terminal.arguments import add_adapter, add_surgery, count
 from weightloom.runtime.terminal.command import Command
 from weightloom.runtime.terminal.outcome import FINE, Outcome
 
@@ -23,9 +23,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-tokens", type=count, default=256, metavar="N", help="tokens at most (256)")
     parser.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0 takes the likeliest token (0)")
     parser.add_argument("--seed", type=count, default=None, metavar="N", help="for temperatures above 0")
-    parser.add_argument(
-        "--adapter", action="append", metavar="DIR", help="an adapter to put beside the parameters; may be repeated"
-    )
     add_running(parser)
     add_parallel(parser)
 
@@ -35,6 +32,7 @@ def add_running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rules", metavar="FILE", help="a rule file; its rules come before all others")
     parser.add_argument("--dtype", metavar="NAME", help="cast the parameters: bfloat16, float16 or float32")
     parser.add_argument("--architecture", metavar="NAME", help="which plugin, where several offer the model type")
+    add_adapter(parser, "to put beside the parameters")
     add_surgery(parser)
 
 
@@ -48,13 +46,12 @@ def add_parallel(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def load_model(
-    args: argparse.Namespace, sharding: Way | None = None, adapters: Sequence[str] | None = None
-) -> LoadedModel:
-    """Load the model that the arguments name, with adapters in full, and with a progress bar."""
+def load_model(args: argparse.Namespace, sharding: Way | None = None) -> LoadedModel:
+    """Load the model that the arguments name, with adapters beside it, and with a progress bar."""
     from weightloom.runtime.extras import need_mlx
 
     need_mlx()
+    from weightloom.runtime.adapting.adapter_argument import all_weighted
     from weightloom.runtime.loading.loading import load
     from weightloom.runtime.terminal.progress import progress_bar
 
@@ -65,7 +62,7 @@ def load_model(
             surgery=args.surgery,
             rules=args.rules,
             architecture=args.architecture,
-            adapter=None if adapters is None else [(path, 1.0) for path in adapters],
+            adapter=all_weighted(args.adapter) or None,
             sharding=sharding,
             progress=progress,
         )
@@ -79,7 +76,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from weightloom.runtime.loading.ranks import find_group
     from weightloom.runtime.running.generation import generate
 
-    m = load_model(args, args.parallel if find_group() is not None else None, args.adapter)
+    m = load_model(args, args.parallel if find_group() is not None else None)
     speaks = m.share is None or m.share.group.rank() == 0
     prompt: Any = [{"role": "user", "content": args.prompt}] if args.chat else args.prompt
     pieces = generate(m, prompt, args.max_tokens, args.temperature, stream=True, seed=args.seed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from weightloom.engine.errors import UsageError
@@ -16,7 +15,9 @@ from weightloom.engine.planning.build import build_plan
 from weightloom.engine.planning.cast import with_dtype
 from weightloom.engine.planning.floats import check_floats, with_floats
 from weightloom.engine.planning.fresh import save_plan
+from weightloom.runtime.adapting.adapter_plan import refuse_unless_taken
 from weightloom.runtime.adapting.fusing import fused
+from weightloom.runtime.adapting.wish import Weighted
 from weightloom.runtime.choosing.choice import Choice, only_shipped
 from weightloom.runtime.configs.fp8_config import block_size
 from weightloom.runtime.extras import need_mlx
@@ -36,7 +37,7 @@ def conversion_plan(
     layout: str,
     dtype: str | None,
     surgery: SurgeryFile | None = None,
-    adapters: Sequence[Path] = (),
+    adapters: Sequence[Weighted] = (),
 ) -> tuple[Plan, tuple[str, ...]]:
     """Give the plan, and the tensors that the layout leaves out.
 
@@ -55,9 +56,11 @@ def conversion_plan(
     block = block_size(config) if layout == MLX else None
     # No architecture has parameters for codes.
     by_rules = choice if block is None else replace(choice, wish=replace(choice.wish, open_target=True))
-    plan, _ = plan_opened(opened, by_rules)
+    plan, target = plan_opened(opened, by_rules)
     plan.check()
     if adapters:
+        if target.architecture is not None:
+            refuse_unless_taken(target.architecture)
         plan = fused(plan, adapters, choice)
     if surgery is not None:
         if block is not None:

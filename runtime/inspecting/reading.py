@@ -18,14 +18,19 @@ from weightloom.runtime.opening.opening import Opened, open_path
 
 if TYPE_CHECKING:
     from weightloom.engine.plan import Plan
+    from weightloom.plugins.architecture import Architecture
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Whose parameters a plan leads to, in words; `obstacle` is why a load would stop before any plan."""
+    """Whose parameters a plan leads to, in words; `obstacle` is why a load would stop before any plan.
+
+    `architecture` is the one that is installed for them, None for an open target.
+    """
 
     text: str
     obstacle: ConfigError | None = None
+    architecture: Architecture | None = None
 
     def __str__(self) -> str:
         return self.text
@@ -95,4 +100,5 @@ def _with_architecture(opened: Opened, choice: Choice) -> tuple[Plan, Target] | 
     class_name, classes = opened.config.class_name if opened.config else None, found.architecture.class_names
     if class_name is not None and classes and class_name not in classes:
         return Target(f"not those of {found.architecture.name}, which builds {', '.join(classes)} and no {class_name}")
-    return found.plan, Target(f"the parameters of {found.architecture.name} ({found.architecture.source})")
+    text = f"the parameters of {found.architecture.name} ({found.architecture.source})"
+    return found.plan, Target(text, architecture=found.architecture)

@@ -15,7 +15,8 @@ from weightloom.engine.planning.cast import with_dtype
 from weightloom.plugins.binding import bind, parameters
 from weightloom.plugins.deferring import bind_lazily
 from weightloom.plugins.manager import PluginManager
-from weightloom.runtime.adapting.adapters import Wished, put_adapters, read_adapters, wished
+from weightloom.runtime.adapting.adapters import put_adapters, read_adapters
+from weightloom.runtime.adapting.wish import Wished, wished
 from weightloom.runtime.configs.config import NAME as CONFIG_NAME
 from weightloom.runtime.configs.dtype_field import with_dtype_field
 from weightloom.runtime.configs.dtype_names import safetensors_dtype

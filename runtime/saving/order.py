@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from weightloom.runtime.adapting.wish import Weighted
     from weightloom.runtime.surgery.surgery_file import SurgeryFile
 
 ORIGINAL = "original"
@@ -19,8 +20,8 @@ class Order:
     """What is asked for: target directory, layout (ORIGINAL, CANONICAL or a name), and how it is written.
 
     `dtype` is a safetensors name (F32, F16, BF16) or None for as it is; `max_shard_bytes` None keeps the source's
-    own files where nothing else changes, and cuts shards of 5 GB elsewhere. `adapters` are fused into the
-    parameters, then `surgery` changes them: with either, ORIGINAL is the layout that is read, written anew.
+    own files where nothing else changes, and cuts shards of 5 GB elsewhere. `adapters`, each with a scale, are fused
+    into the parameters, then `surgery` changes them: with either, ORIGINAL is the layout that is read, written anew.
     """
 
     target: Path
@@ -29,4 +30,4 @@ class Order:
     max_shard_bytes: int | None = None
     overwrite: bool = False
     surgery: SurgeryFile | None = None
-    adapters: tuple[Path, ...] = ()
+    adapters: tuple[Weighted, ...] = ()

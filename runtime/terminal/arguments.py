@@ -43,6 +43,16 @@ def add_surgery(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--surgery", metavar="FILE", help="a surgery file; else the one that WEIGHTLOOM_SURGERY names")
 
 
+def add_adapter(parser: argparse.ArgumentParser, purpose: str) -> None:
+    """Add adapters, each with a scale; `purpose` says what becomes of them."""
+    parser.add_argument(
+        "--adapter",
+        action="append",
+        metavar="DIR[:SCALE]",
+        help=f"an adapter {purpose}, and its scale (1); may be repeated",
+    )
+
+
 def byte_count(text: str) -> int:
     """Read "5GB", "500 MB", "2GiB" or a plain number as bytes; raises ArgumentTypeError."""
     found = _SIZE.fullmatch(text.strip())

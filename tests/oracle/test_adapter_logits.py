@@ -101,7 +101,7 @@ def test_logits_are_those_of_the_merged_model(
     assert np.abs(merged - plain).max() > 1e-2
     assert_close(whole(m.model, tokens), merged)
     assert_close(through_cache(m.model, tokens, chunks=1), merged)
-    convert(base, Order(tmp_path / "fused", adapters=(adapter,)), Wish())
+    convert(base, Order(tmp_path / "fused", adapters=((adapter, 1.0),)), Wish())
     assert_close(whole(load(tmp_path / "fused").model, tokens), merged)
     m.adapters.use()
     assert np.array_equal(whole(m.model, tokens), whole(load(base).model, tokens))

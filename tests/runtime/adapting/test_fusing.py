@@ -22,7 +22,7 @@ NAME = "model.layers.0.self_attn.q_proj.weight"
 
 
 def fuse(base: Path, target: Path, *adapters: Path, **changes: Any) -> Converted:
-    return convert(base, Order(target, adapters=adapters, **changes), Wish())
+    return convert(base, Order(target, adapters=tuple((path, 1.0) for path in adapters), **changes), Wish())
 
 
 def arrays_in(folder: Path) -> dict[str, mx.array]:

@@ -117,5 +117,5 @@ def test_stacked_experts_beside_and_fused(tmp_path: Path) -> None:
     deltas["model.embed_tokens.weight"] = 0.5 * (rows["model.embed_tokens.lora_a"] @ rows["model.embed_tokens.lora_b"])
     wanted = changed(base, deltas, tmp_path / "changed")
     assert np.allclose(logits(load(base, adapter=made)), wanted, atol=2e-2)
-    convert(base, Order(tmp_path / "fused", adapters=(made,)), Wish())
+    convert(base, Order(tmp_path / "fused", adapters=((made, 1.0),)), Wish())
     assert np.allclose(logits(load(tmp_path / "fused")), wanted, atol=2e-2)

@@ -199,8 +199,8 @@ def test_adapters_are_fused_before_and_refused_beside(tmp_path: Path) -> None:
     file = surgery(tmp_path, SCALE.replace("o_proj", "q_proj"))
     with pytest.raises(UsageError, match="adapters and surgery"):
         load(source, adapter=beside, surgery=file)
-    convert(source, Order(tmp_path / "fused", adapters=(beside,)), Wish())
-    convert(source, Order(tmp_path / "both", adapters=(beside,), surgery=read_surgery(file)), Wish())
+    convert(source, Order(tmp_path / "fused", adapters=((beside, 1.0),)), Wish())
+    convert(source, Order(tmp_path / "both", adapters=((beside, 1.0),), surgery=read_surgery(file)), Wish())
     name = O_PROJ.replace("o_proj", "q_proj")
     fused, both = arrays(tmp_path / "fused")[name], arrays(tmp_path / "both")[name]
     assert not mx.array_equal(fused, arrays(source)[name]).item()

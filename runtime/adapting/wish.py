@@ -1,0 +1,62 @@
+"""Which adapters are wished for: directories, each with a scale, checked before anything is opened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from weightloom.engine.errors import UsageError
+from weightloom.runtime.configs.finite import is_finite
+
+Wished = str | os.PathLike[str] | Sequence[tuple[str | os.PathLike[str], float]]
+"""A directory, whose adapter acts in full, or several, each with a scale."""
+Weighted = tuple[Path, float]
+"""The directory of an adapter, and its scale."""
+
+
+def wished(adapter: object, lazy: bool, cut: bool) -> tuple[Weighted, ...]:
+    """Give directories and scales, () for None.
+
+    Raises UsageError for another form, a directory that is not there or twice, and beside `lazy` or for a model that
+    is `cut` among several processes.
+    """
+    if adapter is None:
+        return ()
+    if lazy or cut:
+        other = "lazy" if lazy else "sharding"
+        raise UsageError(f"adapter and {other} were both given", expected="one of them", field="adapter")
+    one = isinstance(adapter, str | os.PathLike)
+    pairs = [(adapter, 1.0)] if one else list(adapter) if isinstance(adapter, Sequence) else []
+    if not pairs or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+        raise UsageError(
+            f"adapter is {adapter!r}", expected="a directory, or pairs of a directory and a scale", field="adapter"
+        )
+    found = tuple(_pair(*pair) for pair in pairs)
+    check_directories([path for path, _ in found])
+    return found
+
+
+def check_directories(paths: Sequence[Path]) -> None:
+    """Raise UsageError, naming all, for directories that are not there, and for one that is named twice."""
+    missing = [str(path) for path in paths if not path.is_dir()]
+    if missing:
+        raise UsageError(
+            f"no directory {', '.join(missing)}", expected="directories of adapters", file=missing[0], field="adapter"
+        )
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise UsageError("an adapter was given twice", expected="each directory once", field="adapter")
+
+
+def checked_scale(name: str, scale: object) -> float:
+    """Give a scale as a float; raises UsageError for what is no finite number."""
+    if not is_finite(scale):
+        raise UsageError(f"the scale of {name} is {scale!r}", expected="a finite number", field="adapter")
+    return float(scale)
+
+
+def _pair(path: Any, scale: object) -> Weighted:
+    if not isinstance(path, str | os.PathLike):
+        raise UsageError(f"{path!r} is no path", expected="a directory of an adapter", field="adapter")
+    return Path(path), checked_scale(str(path), scale)
