@@ -1,8 +1,8 @@
 """Numbers of a config as people have them: in quotes, whole but with a point, or null. Repaired by field, and named.
 
 What a family reads is declared by the dataclass of its fields; only what that, or the rotary settings, want as a
-number is looked at. A null is left out, so that the field's own default stands; without a default it stays, and is
-refused where it is read.
+number or a list of numbers is looked at. A null for a number, or for true or false, is left out, so that the field's
+own default stands; without a default it stays, and is refused where it is read.
 """
 
 from __future__ import annotations
@@ -10,31 +10,32 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from weightloom.engine.show import shown
 
-# Fields that readers shared by the families take, beside those of the dataclasses.
-_SHARED: Mapping[str, type] = {
-    "rope_theta": float,
-    "partial_rotary_factor": float,
-    "original_max_position_embeddings": int,
-    "num_local_experts": int,
-}
-_ROPE_SECTIONS = ("rope_scaling", "rope_parameters")
-_ROPE: Mapping[str, type] = {
-    "rope_theta": float,
-    "partial_rotary_factor": float,
-    "original_max_position_embeddings": int,
-    **dict.fromkeys(("factor", "low_freq_factor", "high_freq_factor", "attention_factor"), float),
-    **dict.fromkeys(("beta_fast", "beta_slow", "mscale", "mscale_all_dim"), float),
-}
-_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
-_LEFT_OUT = object()
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a field wants: int, float or bool, or a list of them; `optional` where a null stands for its default."""
+
+    kind: type
+    optional: bool = False
+    listed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A field that is read otherwise than it is written, and how, in words."""
+
+    field: str
+    how: str
+
+    def __str__(self) -> str:
+        return f"{self.field} {self.how}"
 
 
 @dataclass(frozen=True)
@@ -42,69 +43,97 @@ class Repaired:
     """config.json's content as it is read, and what was repaired, one a field; () where nothing was."""
 
     content: Mapping[str, Any]
-    repairs: tuple[str, ...] = field(default=())
+    repairs: tuple[Repair, ...] = field(default=())
 
     __hash__ = None  # type: ignore[assignment]  # it holds a mapping
 
 
+_ROPE_SECTIONS = ("rope_scaling", "rope_parameters")
+_ROPE: Mapping[str, Wanted] = {
+    "rope_theta": Wanted(float, optional=True),
+    "partial_rotary_factor": Wanted(float, optional=True),
+    "original_max_position_embeddings": Wanted(int),
+    **dict.fromkeys(("factor", "low_freq_factor", "high_freq_factor", "attention_factor"), Wanted(float)),
+    **dict.fromkeys(("beta_fast", "beta_slow", "mscale", "mscale_all_dim"), Wanted(float)),
+}
+# Fields that readers shared by the families take, beside those of the dataclasses.
+_SHARED: Mapping[str, Wanted] = {
+    "rope_theta": Wanted(float, optional=True),
+    "rope_local_base_freq": Wanted(float, optional=True),
+    "partial_rotary_factor": Wanted(float, optional=True),
+    "original_max_position_embeddings": Wanted(int),
+    "num_local_experts": Wanted(int),
+}
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+
+
 def repaired_numbers(fields: type[Any], content: Mapping[str, Any]) -> Repaired:
     """Repair the fields of a config that dataclass `fields`, or the rotary settings, want as numbers."""
-    wanted = {**_SHARED, **dict(_numbers(fields))}
-    optional = {"rope_theta", "partial_rotary_factor", *_defaulted(fields)}
-    made = _of_object(content, wanted, optional, "")
-    sections = [_of_section(name, made.content[name]) for name in _ROPE_SECTIONS if name in made.content]
-    found = {**made.content, **{name: each.content["value"] for name, each in sections}}
-    return Repaired(found, (*made.repairs, *(repair for _, each in sections for repair in each.repairs)))
+    made = _of_object(content, {**_SHARED, **dict(_wanted(fields))}, "")
+    sections = {name: _of_section(name, made.content[name]) for name in _ROPE_SECTIONS if name in made.content}
+    found = {**made.content, **{name: value for name, (value, _) in sections.items()}}
+    return Repaired(found, (*made.repairs, *(repair for _, repairs in sections.values() for repair in repairs)))
 
 
-def _numbers(fields: type[Any]) -> Iterator[tuple[str, type]]:
-    """Give each field that wants a number, and which; one that takes null too is among them."""
-    for name, hint in get_type_hints(fields).items():
-        options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-        kinds = [each for each in options if each is not NoneType]
-        if kinds in ([int], [float]):
-            yield name, kinds[0]
-
-
-def _defaulted(fields: type[Any]) -> Iterator[str]:
-    """Give the fields that want a number, take no null, and have a default for one that lacks."""
+def _wanted(fields: type[Any]) -> Iterator[tuple[str, Wanted]]:
+    """Give what each field wants that wants a number; one that takes null too has no use for a default."""
     hints = get_type_hints(fields)
     for each in dataclasses.fields(fields):
-        if hints[each.name] in (int, float) and each.default is not dataclasses.MISSING:
-            yield each.name
+        options = get_args(hints[each.name]) if _is_union(hints[each.name]) else (hints[each.name],)
+        kinds = [option for option in options if option is not NoneType]
+        listed = len(kinds) == 1 and get_origin(kinds[0]) is tuple
+        kind = get_args(kinds[0])[0] if listed else kinds[0]
+        if len(kinds) == 1 and kind in (int, float, bool):
+            nullable = NoneType in options or each.default is dataclasses.MISSING
+            yield each.name, Wanted(kind, optional=not nullable, listed=listed)
 
 
-def _of_section(name: str, section: Any) -> tuple[str, Repaired]:
+def _is_union(hint: Any) -> bool:
+    return get_origin(hint) in (Union, UnionType)
+
+
+def _of_section(name: str, section: Any) -> tuple[Any, tuple[Repair, ...]]:
     """Repair a section of rotary settings, or each of its sections by layer type."""
     if not isinstance(section, Mapping):
-        return name, Repaired({"value": section})
-    parts = {key: _of_object(value, _ROPE, {"rope_theta"}, f"{name}.{key}.")
-             for key, value in section.items() if isinstance(value, Mapping)}  # fmt: skip
-    flat = _of_object(section, _ROPE, {"rope_theta"}, f"{name}.")
-    value = {**flat.content, **{key: part.content for key, part in parts.items()}}
-    return name, Repaired({"value": value}, (*flat.repairs, *(r for part in parts.values() for r in part.repairs)))
+        return section, ()
+    flat = _of_object(section, _ROPE, f"{name}.")
+    nested = sorted(key for key, value in section.items() if isinstance(value, Mapping))
+    parts = {key: _of_object(section[key], _ROPE, f"{name}.{key}.") for key in nested}
+    repairs = (*flat.repairs, *(repair for part in parts.values() for repair in part.repairs))
+    return {**flat.content, **{key: part.content for key, part in parts.items()}}, repairs
 
 
-def _of_object(content: Mapping[str, Any], wanted: Mapping[str, type], optional: set[str], where: str) -> Repaired:
+def _of_object(content: Mapping[str, Any], wanted: Mapping[str, Wanted], where: str) -> Repaired:
     made, repairs = dict(content), []
-    for name in [each for each in wanted if each in content]:
-        found = _number(content[name], wanted[name], name in optional)
-        if found is _LEFT_OUT:
+    for name, want in wanted.items():
+        if name not in content:
+            continue
+        if content[name] is None and want.optional:
             del made[name]
-            repairs.append(f"{where}{name} is null where a number is wanted; read as if it were absent")
-        elif found is not content[name]:
-            made[name] = found
-            repairs.append(f"{where}{name} is {shown(content[name])}; read as the number {found}")
+            what = "true or false" if want.kind is bool else "a list" if want.listed else "a number"
+            repairs.append(Repair(f"{where}{name}", f"is null where {what} is wanted; read as if it were absent"))
+        elif want.listed and isinstance(content[name], list):
+            made[name] = [_number(item, want.kind) for item in content[name]]
+            places = (f"{where}{name}[{index}]" for index in range(len(made[name])))
+            repairs += _changed(places, content[name], made[name])
+        elif not want.listed:
+            made[name] = _number(content[name], want.kind)
+            repairs += _changed([f"{where}{name}"], [content[name]], [made[name]])
     return Repaired(made, tuple(repairs))
 
 
-def _number(value: Any, kind: type, optional: bool) -> Any:
-    """Give the number that a value stands for, the very value where it stands for none, _LEFT_OUT for a null."""
-    if value is None and optional:
-        return _LEFT_OUT
+def _changed(places: Iterable[str], before: Iterable[Any], after: Iterable[Any]) -> Iterator[Repair]:
+    for place, old, new in zip(places, before, after, strict=True):
+        if new is not old:
+            yield Repair(place, f"is {shown(old)}; read as the number {new}")
+
+
+def _number(value: Any, kind: type) -> Any:
+    """Give the number that a value stands for, the very value where it stands for none."""
     if kind is int and isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
-    if not isinstance(value, str):
+    if not isinstance(value, str) or kind is bool:
         return value
     text = value.strip()
     if kind is int:

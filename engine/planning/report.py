@@ -119,7 +119,10 @@ class SetAside:
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """Everything a plan found. `unexpected` has checkpoint names, `missing` has parameter names."""
+    """Everything a plan found. `unexpected` has checkpoint names, `missing` has parameter names.
+
+    `repaired` are the places of the config that were read otherwise than they are written.
+    """
 
     missing: tuple[str, ...] = ()
     unexpected: tuple[str, ...] = ()
@@ -131,6 +134,7 @@ class LoadReport:
     tied: tuple[Tied, ...] = ()
     lossy: tuple[Lossy, ...] = ()
     set_aside: tuple[SetAside, ...] = ()
+    repaired: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

@@ -11,7 +11,7 @@ from weightloom.engine.errors import PluginError
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.evidence import Evidence
 from weightloom.plugins.manager import PluginManager
-from weightloom.plugins.repair import repaired_numbers
+from weightloom.plugins.repair import Repair, repaired_numbers
 from weightloom.runtime.choosing.choice import Choice
 from weightloom.runtime.choosing.rule_choice import model_rules
 from weightloom.runtime.choosing.text_half import TextHalf, text_half, text_section
@@ -22,14 +22,14 @@ from weightloom.runtime.opening.opening import Opened
 class Reading:
     """What a load reads: which architecture, by which config and rules; `half` where it is a text model alone.
 
-    The config's numbers are repaired, as `repairs` says.
+    The config's numbers are repaired, as `repairs` says, by field as the whole's config.json has it.
     """
 
     architecture: Architecture
     config: Mapping[str, Any]
     rules: RuleSet
     half: TextHalf | None = None
-    repairs: tuple[str, ...] = ()
+    repairs: tuple[Repair, ...] = ()
 
     __hash__ = None  # type: ignore[assignment]  # it holds a mapping
 
@@ -39,7 +39,9 @@ def repaired_reading(read: Reading) -> Reading:
     if read.architecture.fields is None:
         return read
     found = repaired_numbers(read.architecture.fields, read.config)
-    return replace(read, config=found.content, repairs=found.repairs)
+    half = read.half
+    places = [each if half is None else replace(each, field=half.place(each.field)) for each in found.repairs]
+    return replace(read, config=found.content, repairs=tuple(places))
 
 
 def may_be_half(evidence: Evidence, manager: PluginManager, text_only: bool | None) -> bool:

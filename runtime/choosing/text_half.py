@@ -33,13 +33,17 @@ _MODULE = re.compile(r"^(?:model\.)?[^.]+")
 
 @dataclass(frozen=True)
 class TextHalf:
-    """The text model of a checkpoint: its config, the modules that are left out, the rules that lead to its names."""
+    """The text model of a checkpoint: its config, the modules that are left out, the rules that lead to its names.
+
+    `own` are the fields that its section of the whole's config says.
+    """
 
     config: Mapping[str, Any]
     model_type: str
     field: str
     left_out: tuple[str, ...]
     rules: RuleSet
+    own: frozenset[str] = frozenset()
 
     __hash__ = None  # type: ignore[assignment]  # it holds a mapping
 
@@ -48,6 +52,11 @@ class TextHalf:
         """Say what was loaded, and what was not."""
         rest = f"; left out, and saved back as they are: {', '.join(self.left_out)}" if self.left_out else ""
         return f"this is the text model alone, {self.model_type} by {self.field}{rest}"
+
+    def place(self, field: str) -> str:
+        """Give where a field of its config is in the whole's."""
+        section = self.field.rpartition(".")[0]
+        return f"{section}.{field}" if re.split(r"[.\[]", field)[0] in self.own else field
 
 
 def text_half(config: Mapping[str, Any], names: Collection[str]) -> TextHalf:
@@ -61,7 +70,9 @@ def text_half(config: Mapping[str, Any], names: Collection[str]) -> TextHalf:
             f"{place} is {model_type!r}", expected="the text model's type", hint="complete config.json", field=place
         )
     left_out = tuple(sorted(set(_outside(names))))
-    return TextHalf(_merged(config, own), model_type, place, left_out, _rules(names, left_out))
+    merged = _merged(config, own)
+    mine = frozenset(() if section is None else (name for name in own if merged.get(name) is own[name]))
+    return TextHalf(merged, model_type, place, left_out, _rules(names, left_out), mine)
 
 
 def text_section(config: Mapping[str, Any]) -> str | None:

@@ -6,17 +6,19 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from weightloom.engine.checkpoints.checkpoint import Checkpoint
-from weightloom.engine.errors import CheckpointError
+from weightloom.engine.errors import CheckpointError, WeightloomError
 from weightloom.engine.mapping.shapes import shape_text
 from weightloom.engine.spec import TensorSpec
 from weightloom.plugins.vision import vision_of
 from weightloom.runtime.choosing.choice import Choice, Wish, undecided
 from weightloom.runtime.choosing.layout_seen import find_opened
 from weightloom.runtime.configs.config import Config
+from weightloom.runtime.configs.repairs import repair_lines
+from weightloom.runtime.extras import need_mlx
 from weightloom.runtime.inspecting.inspection import FileSize, Inspection, KeptBeside, MemoryNeed, Template, Total
 from weightloom.runtime.opening.foreign_code import ignored_code
 from weightloom.runtime.opening.kept import Kept
-from weightloom.runtime.opening.opening import open_path
+from weightloom.runtime.opening.opening import Opened, open_path
 
 
 def inspect(path: str | Path, *, estimate_memory: bool = False, wish: Wish | None = None) -> Inspection:
@@ -49,10 +51,11 @@ def inspect(path: str | Path, *, estimate_memory: bool = False, wish: Wish | Non
             dtypes=_totals(checkpoint.tensors.values()),
             templates=_templates(checkpoint.tensors),
             metadata=dict(checkpoint.metadata),
-            notes=(*checkpoint.notes, *_config_notes(opened.folder, config)),
+            notes=(*checkpoint.notes, *ignored_code(opened.folder, config.values if config else {})),
             memory=_memory(checkpoint, choice) if choice and estimate_memory else None,
             kept=_kept(opened.kept) if opened.kept else None,
             vision=str(vision_of(config.values, checkpoint.tensors.keys())) if config else None,
+            repaired=_repaired(opened, wish),
         )
 
 
@@ -67,10 +70,19 @@ def _kept(kept: Kept) -> KeptBeside:
     )
 
 
-def _config_notes(folder: Path, config: Config | None) -> tuple[str, ...]:
-    if config is None:
-        return ignored_code(folder, {})
-    return (*(f"{config.path.name}: {each}" for each in config.repairs), *ignored_code(folder, config.values))
+def _repaired(opened: Opened, wish: Wish) -> tuple[str, ...]:
+    """Say what of the config is read otherwise than it is written, its fields too where their architecture is known."""
+    if opened.config is None:
+        return ()
+    try:
+        need_mlx()
+        from weightloom.plugins.manager import PluginManager
+        from weightloom.runtime.preparing.prepare import layout_of, reading
+
+        found = reading(opened, layout_of(opened), wish.rules, None, PluginManager(), None).repairs
+    except WeightloomError:
+        found = ()  # nothing says what its fields want to be; a plan, or a load, says why
+    return repair_lines(opened.config, found)
 
 
 def _own_files(config: Config | None) -> tuple[Path, ...]:

@@ -64,7 +64,8 @@ class Inspection:
 
     `identifier` is the model type or class whose rules fit, None where none are known; `decided_by` says why, in
     words; `vision` says in the same way whether there is a vision tower. `layouts` are all that the rules know.
-    `notes` has what is set aside (stray and shadowed tensors).
+    `notes` has what is set aside (stray and shadowed tensors), `repaired` what of the config is read otherwise than it
+    is written.
     """
 
     path: str
@@ -87,6 +88,7 @@ class Inspection:
     memory: MemoryNeed | None = None
     kept: KeptBeside | None = None
     vision: str | None = None
+    repaired: tuple[str, ...] = ()
 
     __hash__ = None  # type: ignore[assignment]  # it holds a mapping
 
@@ -104,6 +106,7 @@ class Inspection:
         rows = [(t.name, f"x{t.count}", t.dtype, str(list(t.shape)), size(t.nbytes)) for t in self.templates]
         yield from aligned(rows, right=(1, 4))
         yield from (f"note: {note}" for note in self.notes)
+        yield from (f"repaired: {repair}" for repair in self.repaired)
 
     def _facts(self) -> Iterator[tuple[str, str]]:
         yield "checkpoint", self.path

@@ -13,6 +13,7 @@ from weightloom.engine.errors import ConfigError, MissingExtra
 from weightloom.runtime.choosing.choice import Choice, Wish
 from weightloom.runtime.choosing.layout_seen import choose_opened
 from weightloom.runtime.configs.config import Config
+from weightloom.runtime.configs.repairs import with_repairs
 from weightloom.runtime.extras import need_mlx
 from weightloom.runtime.opening.opening import Opened, open_path
 
@@ -74,7 +75,9 @@ def plan_opened(opened: Opened, choice: Choice) -> tuple[Plan, Target]:
     if isinstance(known, tuple):
         return known
     config = opened.config.values if opened.config else None
-    return build_plan(opened.checkpoint, choice.rules(), config=config), replace(known, text=f"open: {known}")
+    plan = build_plan(opened.checkpoint, choice.rules(), config=config)
+    plan = plan if opened.config is None else with_repairs(plan, opened.config)
+    return plan, replace(known, text=f"open: {known}")
 
 
 def _with_architecture(opened: Opened, choice: Choice) -> tuple[Plan, Target] | Target:

@@ -153,10 +153,9 @@ def _loaded(
     config, tokenizer = opened.need_config(), opened.tokenizer()
     about_template = tokenizer.template.note if tokenizer and tokenizer.template else None
     lacking = (f"{name} is not in the checkpoint, and as the module made it" for name in plan.report.missing)
-    repairs = (f"config.json: {each}" for each in (*config.repairs, *found.repairs))
     code = ignored_code(opened.folder, config.values)
     half = (found.half.note,) if found.half is not None else ()
-    notes = (*half, *repairs, *lacking, *code, *([about_template] if about_template else []))
+    notes = (*half, *plan.report.repaired, *lacking, *code, *([about_template] if about_template else []))
     return LoadedModel(
         model=found.module,
         config=config.values if found.half is not None else found.config,

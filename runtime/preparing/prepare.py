@@ -27,6 +27,7 @@ from weightloom.runtime.choosing.text_choice import (
     whole_rules,
 )
 from weightloom.runtime.choosing.text_half import TextHalf
+from weightloom.runtime.configs.repairs import with_repairs
 from weightloom.runtime.opening.layout_record import DEFAULT_LAYOUT
 from weightloom.runtime.opening.opening import Opened
 from weightloom.runtime.preparing.quantized_claim import refuse_unquantized
@@ -41,7 +42,7 @@ class Prepared:
     """The architecture that was chosen, its module, the layout that is read, and the plan.
 
     `config` is what the module was built by: where it is a text model alone (`half`) that model's, and with numbers
-    repaired as `repairs` says.
+    repaired as the plan's report says.
     """
 
     architecture: Architecture
@@ -50,7 +51,6 @@ class Prepared:
     plan: Plan
     config: Mapping[str, Any]
     half: TextHalf | None = None
-    repairs: tuple[str, ...] = ()
 
     __hash__ = None  # type: ignore[assignment]  # it holds a mapping
 
@@ -71,14 +71,27 @@ def prepare(
 
     Raises PluginError for a model type that no plugin serves, ConfigError for a config that cannot be.
     """
-    read_as = layout or _layout(opened)
-    read = repaired_reading(_reading(opened, read_as, rules, architecture, manager or PluginManager(), text_only))
+    read_as = layout or layout_of(opened)
+    read = reading(opened, read_as, rules, architecture, manager or PluginManager(), text_only)
     module = _module(read, opened)
     plan = build_plan(opened.checkpoint, read.rules, param_specs(module), config=read.config)
-    return Prepared(read.architecture, module, read_as, plan, read.config, read.half, read.repairs)
+    plan = with_repairs(plan, opened.need_config(), read.repairs)
+    return Prepared(read.architecture, module, read_as, plan, read.config, read.half)
 
 
-def _reading(
+def reading(
+    opened: Opened,
+    layout: str,
+    rules: RuleSet | str | Path | None,
+    architecture: str | None,
+    manager: PluginManager,
+    text_only: bool | None,
+) -> Reading:
+    """Choose the architecture, and the config and rules that it is read by; raises as `prepare` does."""
+    return repaired_reading(_as_it_is(opened, layout, rules, architecture, manager, text_only))
+
+
+def _as_it_is(
     opened: Opened,
     layout: str,
     rules: RuleSet | str | Path | None,
@@ -99,7 +112,7 @@ def _reading(
     return Reading(found, config.values, first + model_rules(found, config.values, layout))
 
 
-def _layout(opened: Opened) -> str:
+def layout_of(opened: Opened) -> str:
     """Give the layout that is recorded or seen; of a plugin's own model type there is one."""
     choice = find_opened(opened, Wish(), str(opened.path))
     return DEFAULT_LAYOUT if choice is None else choice.layout

@@ -16,6 +16,7 @@ from weightloom.rules.config_fields import Wanted
 from weightloom.runtime.choosing.choice import Choice
 from weightloom.runtime.configs.config_text import repaired
 from weightloom.runtime.configs.fp8_config import without_blocks
+from weightloom.runtime.configs.repairs import repaired_fields
 from weightloom.runtime.opening.layout_record import MLX
 
 _ROPE = "rope_parameters"
@@ -36,9 +37,10 @@ def config_in(layout: str, choice: Choice, raw: bytes) -> bytes:
         return raw
     text = repaired(raw.decode()).readable
     before: dict[str, Any] = json.loads(text)
-    plain = with_plain_rope(json.loads(text, object_hook=_plain_number)) if layout == MLX else before
+    numbers = repaired_fields(json.loads(text, object_hook=_plain_number)).content if layout == MLX else before
+    plain = with_plain_rope(numbers) if layout == MLX else before
     floats = without_blocks(plain) if MLX in (layout, choice.layout) else plain
-    after = with_fields(floats, wanted, before)
+    after = with_fields(floats, wanted, repaired_fields(before).content)
     return text.encode() if after == before else (json.dumps(after, indent=2, ensure_ascii=False) + "\n").encode()
 
 

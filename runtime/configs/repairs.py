@@ -1,0 +1,33 @@
+"""What of a config was read otherwise than it is written, for a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from weightloom.engine.errors import PluginError
+from weightloom.engine.plan import Plan
+from weightloom.plugins.repair import Repair, Repaired, repaired_numbers
+from weightloom.runtime.configs.config import Config
+
+
+def repaired_fields(values: Mapping[str, Any]) -> Repaired:
+    """Repair the numbers of a config that an installed architecture reads; where there is none it stays as it is."""
+    from weightloom.plugins.manager import PluginManager
+
+    try:
+        fields = PluginManager().architecture(str(values.get("model_type"))).fields
+    except PluginError:
+        fields = None
+    return Repaired(values) if fields is None else repaired_numbers(fields, values)
+
+
+def repair_lines(config: Config, repairs: Iterable[Repair] = ()) -> tuple[str, ...]:
+    """Give a line for each repair of a config's text, and for each of its fields."""
+    return tuple(f"{config.path.name}: {each}" for each in (*config.repairs, *repairs))
+
+
+def with_repairs(plan: Plan, config: Config, repairs: Iterable[Repair] = ()) -> Plan:
+    """Give the plan with the repairs of the config in its report."""
+    return replace(plan, report=replace(plan.report, repaired=repair_lines(config, repairs)))
