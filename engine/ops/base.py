@@ -25,12 +25,14 @@ Amount = int | str
 class OnFactors:
     """An op as it acts on a change of low rank, `B @ A`: the ops for A, those for B, and how many dims it leaves.
 
-    A is (..., rank, columns) and B (..., rows, rank) where the tensor that they change is (..., rows, columns).
+    A is (..., rank, columns) and B (..., rows, rank) where the tensor that they change is (..., rows, columns). `rows`
+    is the ops for what each row has one of, (..., rows); None where the op does not leave rows whole.
     """
 
     a: tuple[ConversionOp, ...]
     b: tuple[ConversionOp, ...]
     ndim: int
+    rows: tuple[ConversionOp, ...] | None = None
 
 
 class ConversionOp(ABC):
@@ -70,13 +72,18 @@ def not_on_factors(op: ConversionOp, why: str) -> RuleError:
     )
 
 
-def along(op: ConversionOp, dim: int, ndim: int, rows: ConversionOp) -> OnFactors:
+def along(op: ConversionOp, dim: int, ndim: int, rows: ConversionOp, single: ConversionOp) -> OnFactors:
     """Say how an op acts on the factors that works on the rows of `dim` alone: on the one that has this dim, or both.
 
-    `rows` is the op with a `dim` counted from the end.
+    `rows` is the op with a `dim` counted from the end, `single` with one counted from the start.
     """
     axis = axis_of(type(op).__name__, dim, ndim)
-    return OnFactors((rows,) if axis != ndim - 2 else (), (rows,) if axis != ndim - 1 else (), ndim)
+    return OnFactors(
+        (rows,) if axis != ndim - 2 else (),
+        (rows,) if axis != ndim - 1 else (),
+        ndim,
+        () if axis == ndim - 1 else (single,),
+    )
 
 
 def axis_of(op: str, dim: int, ndim: int, *, new: bool = False) -> int:

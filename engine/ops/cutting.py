@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from weightloom.engine.errors import PlanError
@@ -147,17 +147,19 @@ class Concatenate(ConversionOp):
         dim = axis_of("Concatenate", self.dim, ndim)
         if self.num_shards_attribute is not None and dim >= ndim - 2:
             raise not_on_factors(self, "the number of its parts is not that of its patterns")
+        rows = (replace(self, dim=dim, sizes=sizes),)
         if dim == ndim - 2:
-            return OnFactors((Concatenate(-2),), (BlockDiagonal(rows=sizes),), ndim)
+            return OnFactors((Concatenate(-2),), (BlockDiagonal(rows=sizes),), ndim, rows)
         if dim == ndim - 1:
             return OnFactors((BlockDiagonal(columns=sizes),), (Concatenate(-1),), ndim)
-        return OnFactors((self,), (self,), ndim)
+        return OnFactors((self,), (self,), ndim, rows)
 
 
 def _cut_on_factors(op: Chunk | Split, dim: int, ndim: int) -> OnFactors:
-    if axis_of(type(op).__name__, dim, ndim) >= ndim - 2:
+    axis = axis_of(type(op).__name__, dim, ndim)
+    if axis >= ndim - 2:
         raise not_on_factors(op, "its parts would share one of them")
-    return OnFactors((op,), (op,), ndim)
+    return OnFactors((op,), (op,), ndim, (replace(op, dim=axis),))
 
 
 def _count(op: str, attribute: str | None, chain: Chain) -> int:

@@ -75,7 +75,8 @@ class Rearrange(ConversionOp):
 
     def on_factors(self, ndim: int) -> OnFactors:
         """Reorder the factor that has the dim, or both."""
-        return along(self, self.dim, ndim, Rearrange(axis_of("Rearrange", self.dim, ndim) - ndim, self.order))
+        axis = axis_of("Rearrange", self.dim, ndim)
+        return along(self, axis, ndim, Rearrange(axis - ndim, self.order), Rearrange(axis, self.order))
 
 
 def _equal(shape: tuple[int, ...], dim: int, blocks: int) -> tuple[int, ...]:

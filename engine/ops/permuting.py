@@ -112,8 +112,8 @@ class Interleave(ConversionOp):
 
     def on_factors(self, ndim: int) -> OnFactors:
         """Reorder the factor that has the dim, or both."""
-        from_end = axis_of("Interleave", self.dim, ndim) - ndim
-        return along(self, self.dim, ndim, Interleave(from_end, inverse=self.inverse_))
+        axis, inverse = axis_of("Interleave", self.dim, ndim), self.inverse_
+        return along(self, axis, ndim, Interleave(axis - ndim, inverse), Interleave(axis, inverse))
 
 
 Heads = Amount | tuple[tuple[str, Amount], ...]
@@ -175,7 +175,7 @@ class PermuteForRope(ConversionOp):
         """Reorder the rows of a matrix, which are those of B."""
         if ndim != 2:
             raise not_on_factors(self, "its rows are those of a matrix")
-        return OnFactors((), (self,), ndim)
+        return OnFactors((), (self,), ndim, (self,))
 
     def _chosen(self, part: Part) -> bool:
         names = self.permute_layer_names

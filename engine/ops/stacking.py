@@ -37,7 +37,7 @@ class MergeModulelist(ConversionOp):
         if dim > ndim - 2:
             raise not_on_factors(self, "its new axis is not before the rows")
         stack = MergeModulelist(dim)
-        return OnFactors((stack,), (stack,), ndim + 1)
+        return OnFactors((stack,), (stack,), ndim + 1, (stack,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,4 +68,4 @@ class SplitModulelist(ConversionOp):
         if dim >= ndim - 2:
             raise not_on_factors(self, "its axis is one of rows or columns")
         unstack = SplitModulelist(dim)
-        return OnFactors((unstack,), (unstack,), ndim - 1)
+        return OnFactors((unstack,), (unstack,), ndim - 1, (unstack,))

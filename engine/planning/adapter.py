@@ -17,7 +17,7 @@ from weightloom.engine.mapping.rule import Rule
 from weightloom.engine.mapping.ruleset import RuleSet
 from weightloom.engine.plan import Plan
 from weightloom.engine.planning.build import build_plan
-from weightloom.engine.planning.lifting import KINDS, WHOLE, A, B, adapter_rules
+from weightloom.engine.planning.lifting import COLUMNS, KINDS, ROWS, WHOLE, A, B, adapter_rules
 from weightloom.engine.spec import TensorSpec
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ class Change:
     """A change of one parameter, `parameter + scale * b @ a`: where its factors are among a plan's parameters.
 
     `a` is (..., rank, columns) and `b` (..., rows, rank). `parts` are the factors of the adapter that it was put
-    together from: A's name in the file, and its rank.
+    together from: A's name in the file, and its rank. With `magnitude`, (..., rows) or by columns (..., columns), the
+    sum's rows (columns) are brought to these lengths.
     """
 
     parameter: str
@@ -39,6 +40,12 @@ class Change:
     b: str
     rank: int
     parts: tuple[tuple[str, int], ...]
+    magnitude: str | None = None
+
+    @property
+    def by_columns(self) -> bool:
+        """Whether the magnitudes are lengths of columns."""
+        return self.magnitude is not None and self.magnitude.startswith(f"{COLUMNS}.")
 
     def alpha(self, scales: Mapping[str, float]) -> float:
         """Give the alpha with which `alpha / rank` is the scale that all parts have; `scales` by A's name in the file.
@@ -75,6 +82,8 @@ def plan_adapter(
     config: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Map an adapter's tensors to factors (`lora_A.` and `lora_B.`) and replacements (`whole.`) of parameters.
+
+    So magnitudes: `lora_magnitude.` of rows, `lora_column_magnitude.` of columns.
 
     `names` puts the file's names into the form that `adapter_rules` says; `rules` are those of the model that the
     adapter was made for, as it is published; `params` and `config` are the model's. With `params`, what leads to no
@@ -119,7 +128,8 @@ def _change(plan: Plan, parameter: str) -> Change:
             tensor=parameter,
         )
     parts = tuple((name, spec.shape[-_MATRIX]) for name, spec in plan.by_target[a].taken)
-    return Change(parameter, a, b, one[-_MATRIX], parts)
+    magnitude = next((name for kind in (ROWS, COLUMNS) if (name := f"{kind}.{parameter}") in plan.params), None)
+    return Change(parameter, a, b, one[-_MATRIX], parts, magnitude)
 
 
 def _expected(draft: Plan, every: Mapping[str, TensorSpec]) -> dict[str, TensorSpec]:
@@ -128,15 +138,19 @@ def _expected(draft: Plan, every: Mapping[str, TensorSpec]) -> dict[str, TensorS
 
 
 def _expectations(draft: Plan, every: Mapping[str, TensorSpec]) -> Iterator[tuple[str, TensorSpec]]:
-    for name in sorted(_reached(draft) & every.keys()):
-        parameter = name.split(".", 1)[1]
+    reached = _reached(draft) & every.keys()
+    for name in sorted(reached):
+        kind, parameter = name.split(".", 1)
         shape = every[name].shape
-        if name.startswith(f"{WHOLE}."):
+        if kind == WHOLE:
             yield name, TensorSpec(None, shape)
-        elif len(shape) >= _MATRIX:
+        elif len(shape) >= _MATRIX and kind in (A, B):
             rank = _rank(draft, parameter)
             yield f"{A}.{parameter}", TensorSpec(None, (*shape[:-_MATRIX], rank, shape[-1]))
             yield f"{B}.{parameter}", TensorSpec(None, (*shape[:-1], rank))
+        # Without a factor it is nothing that could be completed: it leads nowhere.
+        elif len(shape) >= _MATRIX and not reached.isdisjoint((f"{A}.{parameter}", f"{B}.{parameter}")):
+            yield name, TensorSpec(None, shape[:-1] if kind == ROWS else (*shape[:-_MATRIX], shape[-1]))
 
 
 def _reached(draft: Plan) -> set[str]:

@@ -119,6 +119,39 @@ def test_the_factors_of_the_result_are_the_results_of_the_factors(name: str) -> 
     law()
 
 
+def lifted_on_rows(ops: Sequence[ConversionOp]) -> list[ConversionOp] | None:
+    done: list[ConversionOp] = []
+    ndim = 2
+    for op in ops:
+        found = op.on_factors(ndim)
+        if found.rows is None:
+            return None
+        done, ndim = [*done, *found.rows], found.ndim
+    return done
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_each_row_has_goes_with_it(name: str) -> None:
+    """Lengths of rows (DoRA): those of the result are the results of those."""
+    case = CASES[name]
+    ops = lifted_on_rows(case.ops)
+    assert (ops is None) == ("columns joined" in name)
+
+    @share(0.1)
+    @given(seed=st.integers(0, 1 << 30))
+    def law(seed: int) -> None:
+        chance = np.random.default_rng(seed)
+        count = 3 if case.listed else 1
+        whole = [[chance.integers(-9, 9, (8, 8)) for _ in range(count)] for _ in range(case.sources)]
+        squares = [[(each**2).sum(-1) for each in part] for part in whole]
+        wanted = run(case.ops, whole, case.targets)
+        made = run(ops or (), squares, case.targets)
+        assert [each.tolist() for each in made] == [(each**2).sum(-1).tolist() for each in wanted]
+
+    if ops is not None:
+        law()
+
+
 @pytest.mark.parametrize(
     ("ops", "why"),
     [
