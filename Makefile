@@ -11,7 +11,7 @@ CPU := $(if $(filter Linux,$(shell uname -s)),$(comma)cpu)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test demo setup lint format types laws packaging bench oracle oracle-sample references clean
+.PHONY: help test demo setup lint format types laws packaging bench oracle oracle-sample vocabularies references clean
 
 help:
 	@echo 'make test | demo                  the two to start with'
@@ -20,6 +20,7 @@ help:
 	@echo 'make laws                         the property tests, with many more examples'
 	@echo 'make packaging                    build and install in fresh environments'
 	@echo 'make oracle | oracle-sample       compare with torch and transformers (a large install); a part of it'
+	@echo 'make vocabularies                 compare ids with mistral-common and sentencepiece'
 	@echo 'make references                   write the references of tests/golden anew, with the same'
 	@echo 'make bench                        every benchmark, as ratios'
 	@echo 'make clean                        delete .venv, caches and build output'
@@ -76,6 +77,11 @@ oracle: $(VENV)/stamp-oracle
 
 oracle-sample: $(VENV)/stamp-oracle
 	$(PY) -m pytest -m 'oracle and sample' $(ARGS)
+
+# Without the stamps of the others: it puts an older NumPy into the environment.
+vocabularies: $(VENV)/stamp-test
+	$(PY) -m pip install --quiet -e '.[test,vocabularies$(CPU)]'
+	$(PY) -m pytest -m oracle tests/runtime/tokenizing $(ARGS)
 
 references: $(VENV)/stamp-oracle
 	$(PY) -m tests.oracle.references

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -204,28 +203,3 @@ PATTERNS = {
         ]
     ),
 }
-
-
-def published() -> list[Path]:
-    found = find_spec("mistral_common")
-    folders = [] if found is None else found.submodule_search_locations or []
-    return sorted(file for folder in folders for file in (Path(folder) / "data").glob("tekken*.json"))
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("file", published(), ids=lambda file: file.name)
-def test_published_files_give_the_ids_of_mistral_common(file: Path) -> None:
-    from mistral_common.tokens.tokenizers.tekken import Tekkenizer
-
-    reference = Tekkenizer.from_file(file)
-    made = byte_backend(read_tekken(file))
-    assert made.get_vocab_size() == reference.n_words
-    assert [made.id_to_token(number) for number in range(1000)] == [reference.id_to_piece(n) for n in range(1000)]
-
-    @given(text=mixed)
-    def same(text: str) -> None:
-        ids = reference.encode(text, bos=False, eos=False)
-        assert made.encode(text, add_special_tokens=False).ids == ids
-        assert made.decode(ids) == reference.decode(ids)
-
-    same()

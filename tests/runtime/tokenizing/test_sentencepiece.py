@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.runtime.tokenizing.same_ids import assert_same_ids
 from tests.vocabularies import (
     AS_IS,
     CONTROL,
@@ -29,9 +29,6 @@ from weightloom.engine.errors import ConfigError
 from weightloom.runtime.tokenizing.sentencepiece_backend import sentencepiece_backend
 from weightloom.runtime.tokenizing.sentencepiece_model import read_sentencepiece
 from weightloom.runtime.tokenizing.tokenizer import load_tokenizer
-
-WORDS = ["hello", "the", " ", "  ", "aaa", "\n", "東京", "é", "0", "12345", "==", "=====", "ing", "ß", "😀", "▁", "ﬁ"]
-mixed = st.lists(st.sampled_from(WORDS) | st.text(st.characters(codec="utf-8"), max_size=4), max_size=12).map("".join)
 
 
 def backend(folder: Path, data: bytes) -> tokenizers.Tokenizer:
@@ -194,23 +191,6 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return sentencepiece.SentencePieceProcessor(str(file)), sentencepiece_backend(read_sentencepiece(file))
 
 
-def assert_same_ids(reference: Any, made: tokenizers.Tokenizer) -> None:
-    unigram = type(made.model).__name__ == "Unigram"
-
-    @given(text=mixed)
-    def same(text: str) -> None:
-        mine, ids = made.encode(text, add_special_tokens=False).ids, reference.encode(text)
-        assert mine == ids or (unigram and equally_likely(reference, mine, ids))
-
-    same()
-
-
-def equally_likely(reference: Any, one: list[int], other: list[int]) -> bool:
-    """Whether a unigram model scores the same pieces in another order: where float32 and float64 round apart."""
-    texts = ["".join(map(reference.id_to_piece, ids)) for ids in (one, other)]
-    return texts[0] == texts[1] and sorted(one) == sorted(other)
-
-
 @pytest.mark.oracle
 def test_trained_models_give_the_ids_of_sentencepiece(pair: tuple[Any, tokenizers.Tokenizer]) -> None:
     assert_same_ids(*pair)
@@ -231,21 +211,3 @@ def test_a_t5_model_gives_the_ids_of_transformers(tmp_path: Path) -> None:
     assert found is not None and found.backend.get_vocab_size() == len(reference)
     for text in ["ab a", "  a  b ", "a<extra_id_3> b<extra_id_0>", "", "xyz a"]:
         assert found.encode(text) == reference.encode(text)
-
-
-def published() -> list[Path]:
-    found = find_spec("mistral_common")
-    folders = [] if found is None else found.submodule_search_locations or []
-    return sorted(file for folder in folders for file in (Path(folder) / "data").glob("*.model*"))
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("file", published(), ids=lambda file: file.name)
-def test_published_models_give_the_ids_of_sentencepiece(file: Path) -> None:
-    sentencepiece = pytest.importorskip("sentencepiece")
-    reference = sentencepiece.SentencePieceProcessor(str(file))
-    made = sentencepiece_backend(read_sentencepiece(file))
-    assert made.get_vocab_size() == len(reference)
-    assert_same_ids(reference, made)
-    ids = reference.encode("".join(WORDS))
-    assert made.decode(ids) == reference.decode(ids)
