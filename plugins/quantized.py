@@ -5,14 +5,19 @@ Nothing is computed: MLX makes parameters lazily, and those made here are replac
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from weightloom.engine.errors import ConfigError
 from weightloom.plugins.layers.packing import Quantization as Quantization
+from weightloom.plugins.packed_products import refuse_unrunnable
 
 if TYPE_CHECKING:
+    import mlx.core as mx
     import mlx.nn as nn
+
+
+_STACK = 3
 
 
 @runtime_checkable
@@ -24,13 +29,46 @@ class Packable(Protocol):
         ...
 
 
+def matrices(module: nn.Module) -> dict[str, tuple[int, ...]]:
+    """Give the shapes of all that can be packed and is not, by path: linear layers, embeddings, stacks of matrices."""
+    return dict(_matrices(module))
+
+
+def widths(module: nn.Module) -> dict[str, int]:
+    """Give the columns of the same."""
+    return {path: shape[-1] for path, shape in matrices(module).items()}
+
+
+def _matrices(module: nn.Module) -> Iterator[tuple[str, tuple[int, ...]]]:
+    import mlx.nn as nn
+
+    for path, each in module.named_modules():
+        if isinstance(each, nn.Linear | nn.Embedding):
+            yield path, each.weight.shape
+        elif isinstance(each, Packable):
+            stacks = _plain_stacks(cast("nn.Module", each))
+            yield from ((f"{path}.{name}".lstrip("."), value.shape) for name, value in stacks)
+
+
+def _plain_stacks(module: nn.Module) -> Iterator[tuple[str, mx.array]]:
+    import mlx.core as mx
+
+    beside = {name + end for name in module for end in ("_scales", "_biases")}
+    for name, value in module.items():
+        stack = isinstance(value, mx.array) and value.ndim == _STACK and mx.issubdtype(value.dtype, mx.floating)
+        if stack and name not in beside:
+            yield name, value
+
+
 def quantize(module: nn.Module, wanted: Mapping[str, Quantization]) -> None:
     """Replace the modules at these paths by quantized ones; a path may also lead to a stack of a Packable module.
 
     A quantized linear layer or embedding has `weight` (U32), `scales` and, in affine mode, `biases`. A stack
     `NAME` has NAME (U32), `NAME_scales` and `NAME_biases`. Raises ConfigError for a path that leads to neither,
-    or a matrix whose rows do not divide into groups.
+    a matrix whose rows do not divide into groups, or a quantization that MLX does not compute with on this device.
     """
+    shapes = matrices(module)
+    refuse_unrunnable({path: how for path, how in wanted.items() if path in shapes}, shapes)
     for path, how in wanted.items():
         _replace(module, path, how)
 

@@ -155,7 +155,8 @@ def _loaded(
     lacking = (f"{name} is not in the checkpoint, and as the module made it" for name in plan.report.missing)
     code = ignored_code(opened.folder, config.values)
     half = (found.half.note,) if found.half is not None else ()
-    notes = (*half, *plan.report.repaired, *lacking, *code, *([about_template] if about_template else []))
+    about = (*plan.report.repaired, *lacking, *found.quantized.notes)
+    notes = (*half, *about, *code, *([about_template] if about_template else []))
     return LoadedModel(
         model=found.module,
         config=config.values if found.half is not None else found.config,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.binding import param_specs
 from weightloom.plugins.evidence import evidence_of
 from weightloom.plugins.manager import PluginManager
-from weightloom.plugins.quantized import quantize
+from weightloom.plugins.quantized import quantize, widths
 from weightloom.runtime.choosing.choice import Wish, find_choice
 from weightloom.runtime.choosing.layout_seen import find_opened
 from weightloom.runtime.choosing.rule_choice import caller_rules, model_rules
@@ -31,7 +31,8 @@ from weightloom.runtime.configs.repairs import with_repairs
 from weightloom.runtime.opening.layout_record import DEFAULT_LAYOUT
 from weightloom.runtime.opening.opening import Opened
 from weightloom.runtime.preparing.quantized_claim import refuse_unquantized
-from weightloom.runtime.preparing.quantized_set import quantized_modules
+from weightloom.runtime.preparing.quantized_set import QuantizedSet, quantized_set
+from weightloom.runtime.preparing.quantized_settings import Settings, paths_in_files, settings_in
 
 if TYPE_CHECKING:
     import mlx.nn as nn
@@ -42,7 +43,7 @@ class Prepared:
     """The architecture that was chosen, its module, the layout that is read, and the plan.
 
     `config` is what the module was built by: where it is a text model alone (`half`) that model's, and with numbers
-    repaired as the plan's report says.
+    repaired as the plan's report says. `quantized` are the modules that the files hold packed.
     """
 
     architecture: Architecture
@@ -51,6 +52,7 @@ class Prepared:
     plan: Plan
     config: Mapping[str, Any]
     half: TextHalf | None = None
+    quantized: QuantizedSet = field(default_factory=lambda: QuantizedSet({}))
 
     __hash__ = None  # type: ignore[assignment]  # it holds a mapping
 
@@ -73,10 +75,11 @@ def prepare(
     """
     read_as = layout or layout_of(opened)
     read = reading(opened, read_as, rules, architecture, manager or PluginManager(), text_only)
-    module = _module(read, opened)
+    module, quantized = _module(read, opened)
     plan = build_plan(opened.checkpoint, read.rules, param_specs(module), config=read.config)
     plan = with_repairs(plan, opened.need_config(), read.repairs)
-    return Prepared(read.architecture, module, read_as, plan, read.config, read.half)
+    plan = replace(plan, report=replace(plan.report, notes=(*plan.report.notes, *quantized.notes)))
+    return Prepared(read.architecture, module, read_as, plan, read.config, read.half, quantized)
 
 
 def reading(
@@ -131,7 +134,7 @@ def _model_type(opened: Opened) -> str:
     return config.model_type
 
 
-def _module(read: Reading, opened: Opened) -> nn.Module:
+def _module(read: Reading, opened: Opened) -> tuple[nn.Module, QuantizedSet]:
     """Build the module; the file's names decide what the config leaves open, and which modules are quantized."""
     open_target = build_plan(opened.checkpoint, read.rules, config=read.config)
     try:
@@ -139,10 +142,15 @@ def _module(read: Reading, opened: Opened) -> nn.Module:
     except ConfigError as error:
         file = error.file or opened.need_config().path
         raise ConfigError(error.seen, expected=error.expected, hint=error.hint, file=file, field=error.field) from error
-    wanted = quantized_modules(open_target.params, read.config)
-    refuse_unquantized(wanted, read.config, opened)
-    quantize(module, wanted)
-    return module
+    quantized = _quantized(module, open_target, read.config)
+    refuse_unquantized(quantized.modules, read.config, opened)
+    quantize(module, quantized.modules)
+    return module, quantized
+
+
+def _quantized(module: nn.Module, open_target: Plan, config: Mapping[str, Any]) -> QuantizedSet:
+    settings = Settings(settings_in(config), paths_in_files(open_target))
+    return quantized_set(open_target.params, settings, widths(module))
 
 
 def _built(read: Reading, names: Collection[str]) -> nn.Module:

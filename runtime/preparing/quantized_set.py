@@ -1,70 +1,77 @@
 """Which modules of a checkpoint are quantized, and how: the file decides, module by module.
 
-A module is quantized if its `scales` are there. The bits follow from the shapes: each row of a packed weight has
-`columns * 32 = bits * groups * group_size` bits (MLX's affine packing). The config gives the group size.
+A module is quantized if its scales are there. Bits and group size follow from the shapes, the mode from biases; the
+config is asked where they leave a choice, and what it says otherwise is noted.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
 
 from weightloom.engine import TensorSpec
 from weightloom.engine.errors import ConfigError
-from weightloom.plugins.quantized import Quantization
+from weightloom.engine.quantizing.inference import Parts, Stated, infer
+from weightloom.engine.quantizing.quantization import Quantization
+from weightloom.engine.show import listed
+from weightloom.runtime.preparing.quantized_settings import Settings
 
-_BITS = (2, 3, 4, 5, 6, 8)
+
+@dataclass(frozen=True)
+class QuantizedSet:
+    """The quantization of each module that has one, by path, and in words what a config says otherwise."""
+
+    modules: Mapping[str, Quantization]
+    notes: tuple[str, ...] = ()
 
 
-def quantized_modules(params: Mapping[str, TensorSpec], config: Mapping[str, Any]) -> dict[str, Quantization]:
-    """Give the quantization of each module path that has scales among the (canonical) names.
+def quantized_set(params: Mapping[str, TensorSpec], settings: Settings, widths: Mapping[str, int]) -> QuantizedSet:
+    """Find the modules that have scales among the (canonical) names; `widths` are those of a module's matrices.
 
-    Raises ConfigError, with the arithmetic, for shapes that no number of bits fits, or scales without a weight.
+    Raises ConfigError, with the arithmetic, for shapes that no quantization fits, and by name for scales without a
+    weight, biases that do not go with the mode, or what the config says of one module and is not so.
     """
-    settings = config.get("quantization") or config.get("quantization_config") or {}
-    settings = settings if isinstance(settings, Mapping) else {}
-    return {path: _one(path, weight, params, settings) for path, weight in _paths(params)}
+    found: dict[str, Quantization] = {}
+    stated: dict[str, Stated] = {}
+    for path, parts in _packed(params):
+        stated[path] = settings.of(path)
+        found[path] = infer(parts, stated[path], widths.get(path))
+    return QuantizedSet(found, tuple(_notes(found, stated, settings)))
 
 
-def _paths(params: Mapping[str, TensorSpec]) -> Iterator[tuple[str, str]]:
-    """Give (path, name of the packed weight): of a module with `weight`, or of a stack with a name of its own."""
+def _packed(params: Mapping[str, TensorSpec]) -> Iterator[tuple[str, Parts]]:
+    """Give each path with its parts: a module with `weight`, or a stack with a name of its own."""
     for name in sorted(params):
         if name.endswith(".scales"):
-            yield name.removesuffix(".scales"), f"{name.removesuffix('.scales')}.weight"
+            path = name.removesuffix(".scales")
+            yield path, _parts(path, f"{path}.weight", f"{path}.biases", params)
         elif name.endswith("_scales") and name.removesuffix("_scales") in params:
-            yield name.removesuffix("_scales"), name.removesuffix("_scales")
+            path = name.removesuffix("_scales")
+            yield path, _parts(path, path, f"{path}_biases", params)
 
 
-def _one(path: str, packed: str, params: Mapping[str, TensorSpec], settings: Mapping[str, Any]) -> Quantization:
-    weight = params.get(packed)
-    scales = params[f"{path}.scales" if packed != path else f"{path}_scales"]
-    if weight is None or weight.dtype != "U32" or not weight.shape or not scales.shape:
+def _parts(path: str, weight: str, biases: str, params: Mapping[str, TensorSpec]) -> Parts:
+    if weight not in params:
         raise ConfigError(
-            f"{path} has scales and the weight {weight or '(none)'}",
-            expected="a packed weight of dtype U32",
-            field=packed,
+            f"{path} has scales and the weight (none)", expected="a packed weight of dtype U32", tensor=weight
         )
-    own = settings.get(path)
-    own = own if isinstance(own, Mapping) else {}
-    group_size = own.get("group_size", settings.get("group_size"))
-    if not isinstance(group_size, int) or isinstance(group_size, bool) or group_size <= 0:
-        raise ConfigError(
-            f"{path} is quantized and the config's group_size is {group_size!r}",
-            expected="quantization.group_size, a number",
-            field="quantization",
-        )
-    bits, rest = divmod(weight.shape[-1] * 32, scales.shape[-1] * group_size)
-    if rest or bits not in _BITS:
-        raise ConfigError(
-            f"{path}: {weight.shape[-1]} words of 32 bits for {scales.shape[-1]} groups of {group_size} are "
-            f"{weight.shape[-1] * 32 / (scales.shape[-1] * group_size):g} bits an element",
-            expected=f"one of {', '.join(map(str, _BITS))}",
-            hint="correct quantization.group_size in the config",
-            field="quantization",
-        )
-    stated = own.get("bits", settings.get("bits"))
-    if isinstance(stated, int) and stated != bits and "bits" in own:
-        raise ConfigError(
-            f"{path} has {bits} bits and the config says {stated}", expected="the same in both", field="quantization"
-        )
-    return Quantization(bits, group_size)
+    scales = params[f"{path}.scales" if weight != path else f"{path}_scales"]
+    own = params.get(biases)
+    return Parts(path, params[weight].logical(), scales.logical(), None if own is None else own.logical())
+
+
+def _notes(found: Mapping[str, Quantization], stated: Mapping[str, Stated], settings: Settings) -> Iterator[str]:
+    """Say where the config is not right, many modules in a line."""
+    otherwise: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for path, how in found.items():
+        if not stated[path].agrees(how):
+            otherwise[str(how), str(stated[path])].append(path)
+    for (seen, said), paths in otherwise.items():
+        yield f"{listed(paths, 3)} by the shapes: {seen}; the config says {said} of all"
+    dense = [path for path in found if settings.kept_dense(path)]
+    if dense:
+        yield f"{listed(dense, 3)} quantized in the file, and not so by the config"
+    beyond = list(settings.beyond(found))
+    if beyond:
+        yield f"{listed(beyond, 3)} quantized by the config, and in the file there are no scales: left as in the file"

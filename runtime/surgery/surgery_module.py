@@ -14,11 +14,12 @@ from weightloom.engine.errors import PlanError, UsageError
 from weightloom.engine.show import listed
 from weightloom.engine.surgery import Operated
 from weightloom.plugins.binding import param_specs
-from weightloom.plugins.quantized import quantize
+from weightloom.plugins.quantized import quantize, widths
 from weightloom.runtime.configs.config import NAME, Config
 from weightloom.runtime.opening.opening import Opened
 from weightloom.runtime.preparing.prepare import Prepared
-from weightloom.runtime.preparing.quantized_set import quantized_modules
+from weightloom.runtime.preparing.quantized_set import quantized_set
+from weightloom.runtime.preparing.quantized_settings import Settings, settings_in
 
 
 def rebuilt(found: Prepared, done: Operated) -> Prepared:
@@ -35,7 +36,7 @@ def rebuilt(found: Prepared, done: Operated) -> Prepared:
     if architecture.adapt is not None:
         config = architecture.adapt(config, names.keys())
     module = architecture.build(config)
-    quantize(module, quantized_modules(names, done.config))
+    quantize(module, quantized_set(names, Settings(settings_in(done.config)), widths(module)).modules)
     wanted = {name: spec.shape for name, spec in param_specs(module).items()}
     made = {name: spec.shape for name, spec in names.items()}
     if wanted != made:

@@ -7,12 +7,14 @@ import pytest
 
 from tests.plugins.tiny import CONFIGS
 from weightloom.engine.errors import ConfigError
+from weightloom.engine.quantizing.quantization import AFFINE_BITS, AFFINE_GROUPS, BLOCK_MODES
 from weightloom.plugins.binding import bind, param_specs
 from weightloom.plugins.layers.decoder import CausalLM
 from weightloom.plugins.llama import build, read_llama
 from weightloom.plugins.mixtral import build as build_mixtral
 from weightloom.plugins.mixtral import read_config as read_mixtral
-from weightloom.plugins.quantized import Quantization, quantize
+from weightloom.plugins.packed_products import refuse_unrunnable, runs
+from weightloom.plugins.quantized import Quantization, matrices, quantize, widths
 
 FOUR = Quantization(4, 32)
 
@@ -82,3 +84,34 @@ def test_what_cannot_be_quantized_is_named(path: str, how: Quantization) -> None
     with pytest.raises(ConfigError) as caught:
         quantize(tiny(), {path: how})
     assert caught.value.field == path
+
+
+def test_what_can_be_packed_is_listed_by_path_until_it_is() -> None:
+    module = build_mixtral(read_mixtral({**CONFIGS["mixtral"], "intermediate_size": 64}))
+    stack = "model.layers.1.mlp.experts.down_proj"
+    assert matrices(module)[stack] == (4, 32, 64)
+    assert widths(module)["model.layers.0.self_attn.v_proj"] == 32
+    assert "model.norm" not in matrices(module)
+    before = set(matrices(module))
+    quantize(module, {stack: FOUR, "lm_head": FOUR})
+    assert before - set(matrices(module)) == {stack, "lm_head"}
+    assert set(matrices(module)) < before
+
+
+@pytest.mark.parametrize("stacked", [False, True])
+def test_all_that_mlx_has_runs_on_the_cpu_and_nothing_else(stacked: bool) -> None:
+    ways = [Quantization(bits, size) for bits in AFFINE_BITS for size in AFFINE_GROUPS]
+    ways += [Quantization(*pair, mode) for mode, pair in BLOCK_MODES.items()]
+    assert all(runs(how, stacked, "cpu") for how in ways)
+    others = [Quantization(7, 32), Quantization(4, 16), Quantization(4, 64, "mxfp4"), Quantization(8, 16, "nvfp4")]
+    assert not any(runs(how, stacked, "cpu") for how in others)
+
+
+@pytest.mark.parametrize(
+    ("path", "what"), [("model.layers.0.mlp.experts.down_proj", "a stack"), ("lm_head", "a matrix")]
+)
+def test_what_mlx_cannot_run_is_refused_by_name(path: str, what: str) -> None:
+    shapes = {path: (4, 32, 64) if what == "a stack" else (32, 64)}
+    with pytest.raises(ConfigError, match=f"{path} has 7 bits .* does not compute with {what}") as caught:
+        refuse_unrunnable({path: Quantization(7, 32)}, shapes)
+    assert caught.value.tensor == path
