@@ -118,11 +118,17 @@ class _Twice(Exception):
         self.name = name
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, Any]]) -> Any:
     values = dict(pairs)
     if len(values) != len(pairs):
         raise _Twice(next(name for name, seen in Counter(name for name, _ in pairs).items() if seen > 1))
-    return values
+    return plain_number(values)
+
+
+def plain_number(found: dict[str, Any]) -> Any:
+    """Give the number that an object of Transformers 5 stands for, which JSON has no digits for; others as they are."""
+    text = found.get("__float__")
+    return float(text) if len(found) == 1 and text in ("Infinity", "-Infinity", "NaN") else found
 
 
 def _not_json(error: Exception, path: Path) -> CheckpointError:

@@ -1,19 +1,30 @@
 """The text of a config.json as people have it: what strict JSON does not know is repaired token by token, and named.
 
-Python writes NaN and Infinity; editors leave a byte-order mark, or a comma behind the last item. Texts in quotes are
-tokens of their own and are never looked into.
+Python writes NaN and Infinity, and people write its True, False and None; editors leave a byte-order mark, comments
+(`//` and `/* */`), or a comma behind the last item. Texts in quotes are tokens of their own and are never looked into.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 _BOM = "\ufeff"
+_COMMENT = r"//[^\n]*|(?>/\*[\s\S]*?\*/)"
 _TOKEN = re.compile(
-    r'(?P<text>"(?:[^"\\]|\\.)*")|(?P<number>-?\bInfinity\b|\bNaN\b)|(?P<comma>,(?=\s*[}\]]))|[^",\-IN]+|.', re.DOTALL
+    r'(?P<text>"(?:[^"\\]|\\.)*")'
+    r"|(?P<number>-?\bInfinity\b|\bNaN\b)"
+    r"|(?P<word>\b(?:True|False|None)\b)"
+    rf"|(?P<comment>{_COMMENT})"
+    rf"|(?P<comma>,(?=(?:\s|{_COMMENT})*+[}}\]]))"
+    r'|[^",\-/INTF]+|.',
+    re.DOTALL,
 )
+_LEFT_OUT = {"comma": "a comma after the last item", "comment": "a comment"}
+_WORDS = {"True": "true", "False": "false", "None": "null"}
 # A decimal too large for a double is read as infinity everywhere; JSON has no form for what is not a number.
 _STRICT = {"Infinity": "1e999", "-Infinity": "-1e999", "NaN": "null"}
 
@@ -31,22 +42,34 @@ def repaired(text: str) -> ConfigText:
     """Repair a text; one that is strict JSON, or broken in another way, comes back as it is."""
     body = text.removeprefix(_BOM)
     tokens = list(_TOKEN.finditer(body))
-    kept = [token for token in tokens if token.lastgroup != "comma"]
+    kept = [token for token in tokens if token.lastgroup not in _LEFT_OUT]
+    readable = [_WORDS[token.group()] if token.lastgroup == "word" else token.group() for token in kept]
     marks = () if body == text else ("a byte-order mark is left out",)
     return ConfigText(
-        "".join(token.group() for token in kept),
-        "".join(_STRICT[token.group()] if token.lastgroup == "number" else token.group() for token in kept),
+        "".join(readable),
+        "".join(_STRICT.get(word, word) for word in readable),
         (*marks, *_named(tokens, body)),
     )
+
+
+def strict_json(values: Any) -> bytes:
+    """Write a config's values as strict JSON, in UTF-8; an infinity is a decimal that is read as one."""
+    text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
+    return repaired(text).strict.encode()
 
 
 def _named(tokens: list[re.Match[str]], body: str) -> Iterator[str]:
     line, seen = 1, 0
     for token in tokens:
-        if token.lastgroup not in ("comma", "number"):
+        if token.lastgroup is None or token.lastgroup == "text":
             continue
         line, seen = line + body.count("\n", seen, token.start()), token.start()
-        if token.lastgroup == "comma":
-            yield f"a comma after the last item is left out (line {line})"
-        else:
-            yield f"{token.group()} is no JSON; it is saved as {_STRICT[token.group()]} (line {line})"
+        yield f"{_said(token)} (line {line})"
+
+
+def _said(token: re.Match[str]) -> str:
+    if token.lastgroup in _LEFT_OUT:
+        return f"{_LEFT_OUT[token.lastgroup]} is left out"
+    found = token.group()
+    made = f"read as {_WORDS[found]}" if found in _WORDS else f"saved as {_STRICT[found]}"
+    return f"{found} is no JSON; it is {made}"

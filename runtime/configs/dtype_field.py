@@ -19,7 +19,7 @@ def with_dtype_field(raw: bytes, dtype: str) -> bytes:
     The fields of sub-configs change too, for their tensors are cast as well; other values and the form of the
     text stay, but for what was repaired to parse it. A config without such a field stays as it is.
     """
-    text = repaired(raw.decode()).readable
+    text = repaired(raw.decode()).strict
     edited, last = [], 0
     for start, end in _dtype_spans(text, text.index("{")):
         edited += [text[last:start], json.dumps(CONFIG_NAMES[dtype])]

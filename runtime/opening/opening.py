@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +14,7 @@ from weightloom.engine.checkpoints.discovery import KEPT_NAME
 from weightloom.engine.errors import ConfigError
 from weightloom.engine.os_errors import storage_error
 from weightloom.runtime.configs.config import Config, find_config
+from weightloom.runtime.configs.config_text import strict_json
 from weightloom.runtime.opening.kept import Kept, open_kept
 from weightloom.runtime.opening.layout_record import recorded_layout
 
@@ -135,7 +135,7 @@ def _open_gguf(path: Path) -> Opened:
     model = read_gguf(path)
     checkpoint = open_gguf(path)
     values = gguf_config(model, checkpoint)
-    raw = (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode()
+    raw = strict_json(values)
 
     def tokenizer() -> Tokenizer | None:
         from weightloom.runtime.gguf.tokenizer import gguf_tokenizer

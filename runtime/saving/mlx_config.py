@@ -1,9 +1,9 @@
 """config.json as a layout's readers want it.
 
 mlx-lm looks for the rotary settings where configs had them before Transformers 5: `rope_theta`, `rope_scaling` and
-`partial_rotary_factor` beside the sizes, `rope_local_base_freq` for sliding layers; and it reads infinity as Python
-spells it. Weights in blocks of FP8 codes are floats there, and their config says nothing of blocks. Other fields are
-rule data.
+`partial_rotary_factor` beside the sizes, `rope_local_base_freq` for sliding layers; and infinity as a number, not as
+Transformers 5 spells it. Weights in blocks of FP8 codes are floats there, and their config says nothing of blocks.
+Other fields are rule data.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Any
 
 from weightloom.rules.config_fields import Wanted
 from weightloom.runtime.choosing.choice import Choice
-from weightloom.runtime.configs.config_text import repaired
+from weightloom.runtime.configs.config import plain_number
+from weightloom.runtime.configs.config_text import repaired, strict_json
 from weightloom.runtime.configs.fp8_config import without_blocks
 from weightloom.runtime.configs.repairs import repaired_fields
 from weightloom.runtime.opening.layout_record import MLX
@@ -35,19 +36,13 @@ def config_in(layout: str, choice: Choice, raw: bytes) -> bytes:
     wanted = registry.config_fields(known, layout) if known else {}
     if layout != MLX and not wanted and choice.layout != MLX:
         return raw
-    text = repaired(raw.decode()).readable
+    text = repaired(raw.decode()).strict
     before: dict[str, Any] = json.loads(text)
-    numbers = repaired_fields(json.loads(text, object_hook=_plain_number)).content if layout == MLX else before
+    numbers = repaired_fields(json.loads(text, object_hook=plain_number)).content if layout == MLX else before
     plain = with_plain_rope(numbers) if layout == MLX else before
     floats = without_blocks(plain) if MLX in (layout, choice.layout) else plain
     after = with_fields(floats, wanted, repaired_fields(before).content)
-    return text.encode() if after == before else (json.dumps(after, indent=2, ensure_ascii=False) + "\n").encode()
-
-
-def _plain_number(found: dict[str, Any]) -> Any:
-    """Give a number that JSON has no digits for, which Transformers spells as an object, as Python spells it."""
-    text = found.get("__float__")
-    return float(text) if len(found) == 1 and text in ("Infinity", "-Infinity", "NaN") else found
+    return text.encode() if after == before else strict_json(after)
 
 
 def with_fields(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -16,6 +15,7 @@ from weightloom.engine.surgery import Operated
 from weightloom.plugins.binding import param_specs
 from weightloom.plugins.quantized import quantize, widths
 from weightloom.runtime.configs.config import NAME, Config
+from weightloom.runtime.configs.config_text import strict_json
 from weightloom.runtime.opening.opening import Opened
 from weightloom.runtime.preparing.prepare import Prepared
 from weightloom.runtime.preparing.quantized_set import quantized_set
@@ -54,7 +54,7 @@ def with_config(opened: Opened, values: Mapping[str, Any]) -> Opened:
     old = opened.need_config()
     if old.values == values:
         return opened
-    raw = (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode()
+    raw = strict_json(values)
     config = Config(old.path, raw, values)
     beside = None if opened.beside is None else config
     files = partial(_side_files, opened.side_files, raw)

@@ -59,6 +59,11 @@ def test_pythons_own_numbers_are_accepted() -> None:
     assert math.isnan(found["a"]) and found["b"] == -math.inf
 
 
+def test_transformers_5_spells_what_json_has_no_digits_for_as_an_object() -> None:
+    found = parse(b'{"a": [0.0, {"__float__": "Infinity"}], "b": {"__float__": 1}, "c": {"__float__": "NaN"}}', PLACE)
+    assert found["a"] == [0.0, math.inf] and found["b"] == {"__float__": 1} and math.isnan(found["c"])
+
+
 @pytest.mark.parametrize(
     ("raw", "text"),
     [

@@ -66,6 +66,40 @@ def test_numbers_inside_texts_stay_and_each_repair_says_its_line() -> None:
     )
 
 
+def test_comments_and_words_of_python_are_repaired_and_named() -> None:
+    text = '{"a": True, // why "not"\n "b": [None, False,/* x, ]\n */ ], "c": "True // /* None */",}'
+    found = repaired(text)
+    assert found.readable == found.strict
+    assert strict(found.strict) == {"a": True, "b": [None, False], "c": "True // /* None */"}
+    assert found.repairs == (
+        "True is no JSON; it is read as true (line 1)",
+        "a comment is left out (line 1)",
+        "None is no JSON; it is read as null (line 2)",
+        "False is no JSON; it is read as false (line 2)",
+        "a comma after the last item is left out (line 2)",
+        "a comment is left out (line 2)",
+        "a comma after the last item is left out (line 3)",
+    )
+
+
+def test_a_text_of_many_open_ends_takes_no_longer_than_it_is_long() -> None:
+    """A pattern that tried every way to end a comment would not end here."""
+    assert repaired('{"a": [1,' + "/* */" * 5000 + "}").repairs[0] == "a comma after the last item is left out (line 1)"
+    assert repaired("[1," + "/* */" * 5000 + "2 /*").readable == "[1,2 /*"
+
+
 def test_what_is_broken_otherwise_comes_back_as_it_is() -> None:
-    for text in ("", "{", '{"a": "b', "[1,,2]", "{'a': 1}", '{"a": Infinit}', '{"a": NaNa}'):
+    for text in (
+        "",
+        "{",
+        '{"a": "b',
+        "[1,,2]",
+        "{'a': 1}",
+        '{"a": Trues, "b": xNone}',
+        "{} /* open",
+        "{} / x",
+        "# {}",
+        '{"a": Infinit}',
+        '{"a": NaNa}',
+    ):
         assert repaired(text).readable == text == repaired(text).strict
