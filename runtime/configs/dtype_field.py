@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 
 from weightloom.runtime.configs.config_text import repaired
+from weightloom.runtime.configs.dtype_names import float_dtype
+from weightloom.runtime.configs.stated_dtype import FIELDS
 
 CONFIG_NAMES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
-_FIELDS = ("dtype", "torch_dtype")
-_KNOWN = {*CONFIG_NAMES.values(), *(f"torch.{name}" for name in CONFIG_NAMES.values())}
 _DECODER = json.JSONDecoder()
 
 
@@ -21,19 +21,20 @@ def with_dtype_field(raw: bytes, dtype: str) -> bytes:
     """
     text = repaired(raw.decode()).strict
     edited, last = [], 0
-    for start, end in _dtype_spans(text, text.index("{")):
+    for start, end in sorted(_dtype_spans(text)):
         edited += [text[last:start], json.dumps(CONFIG_NAMES[dtype])]
         last = end
     return "".join([*edited, text[last:]]).encode()
 
 
-def _dtype_spans(text: str, at: int) -> Iterator[tuple[int, int]]:
-    """Yield where the values of the dtype fields of an object lie, and those of its sub-configs."""
-    for key, start, end in _members(text, at):
-        if key in _FIELDS and text[start] == '"' and json.loads(text[start:end]) in _KNOWN:
+def _dtype_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the values of the dtype fields lie, and those of sub-configs, however deep."""
+    waiting = [text.index("{")]
+    for key, start, end in (member for at in waiting for member in _members(text, at)):
+        if key in FIELDS and text[start] == '"' and float_dtype(json.loads(text[start:end])) is not None:
             yield start, end
         elif key.endswith("_config") and key != "quantization_config" and text[start] == "{":
-            yield from _dtype_spans(text, start)
+            waiting.append(start)
 
 
 def _members(text: str, at: int) -> Iterator[tuple[str, int, int]]:

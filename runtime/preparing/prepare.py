@@ -28,6 +28,7 @@ from weightloom.runtime.choosing.text_choice import (
 )
 from weightloom.runtime.choosing.text_half import TextHalf
 from weightloom.runtime.configs.repairs import with_repairs
+from weightloom.runtime.configs.stated_dtype import check_dtypes
 from weightloom.runtime.opening.layout_record import DEFAULT_LAYOUT
 from weightloom.runtime.opening.opening import Opened
 from weightloom.runtime.preparing.quantized_claim import refuse_unquantized
@@ -103,6 +104,7 @@ def _as_it_is(
     text_only: bool | None,
 ) -> Reading:
     model_type, config = _model_type(opened), opened.need_config()
+    check_dtypes(config)
     evidence, first = evidence_of(config.values, opened.checkpoint.tensors.keys()), caller_rules(rules, layout)
     if may_be_half(evidence, manager, text_only):
         whole = whole_rules(find_choice(config, Wish()), layout)
