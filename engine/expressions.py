@@ -76,10 +76,9 @@ class Expression:
         try:
             return _evaluate(self.tree, {**config, "metadata": metadata or {}})
         except (TypeError, ZeroDivisionError, OverflowError, ValueError) as error:
-            fields = {name: _lookup(name, config) for name in self.names if not name.startswith("metadata")}
             raise RuleError(
                 f"{self.text!r} cannot be worked out: {error}",
-                expected=f"config fields that fit it; the config has {fields}",
+                expected=f"config fields that fit it; the config has {self.fields(config)}",
                 hint="set the field in the config, or correct the rule",
                 field="config",
             ) from error
@@ -90,6 +89,10 @@ class Expression:
         found = {_dotted(node) for node in ast.walk(self.tree) if isinstance(node, ast.Name | ast.Attribute)}
         found -= set(_KEYWORDS)
         return tuple(sorted(n for n in found if not any(o.startswith(n + ".") for o in found)))
+
+    def fields(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Give what the config has in the fields that it reads; None for one that is absent."""
+        return {name: _lookup(name, config) for name in self.names if not name.startswith("metadata")}
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,10 @@ class Predicate:
     def names(self) -> tuple[str, ...]:
         """The config fields that it reads: not known."""
         return ()
+
+    def fields(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Give nothing: which fields it reads is not known."""
+        return {}
 
     def value(self, config: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> Any:
         """Call it; raises RuleError, with the cause, for whatever it raises."""

@@ -57,7 +57,6 @@ class Plan:
     checkpoint: Checkpoint | None = field(default=None, compare=False, repr=False)
     resolver: Resolver | None = field(default=None, compare=False, repr=False)
     before: Plan | None = field(default=None, compare=False, repr=False)
-    hints: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     __hash__ = None  # type: ignore[assignment]  # it holds mappings
 

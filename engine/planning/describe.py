@@ -91,7 +91,6 @@ def to_json(plan: Plan) -> dict[str, Any]:
         "copies": [_group(group) for group in plan.copies],
         "kept": [{"name": kept.name, "reason": kept.reason} for kept in plan.kept],
         "report": plan.report.to_json(),
-        "hints": list(plan.hints),
     }
 
 

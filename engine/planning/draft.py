@@ -229,7 +229,8 @@ class Draft:
             wanted = self.fit.spec(name)
             if wanted is not None and not self.fit.agrees(spec, wanted):
                 title = group.rule.title() if group.rule else None
-                self.mismatched.append(Mismatch(name, group.sources, str(spec), str(wanted), title))
+                why = self.fit.differences(spec, wanted)
+                self.mismatched.append(Mismatch(name, group.sources, str(spec), str(wanted), title, why))
 
     def report(self, tied: list[Tied], groups: list[Group], notes: Sequence[str]) -> LoadReport:
         """Put the findings in order."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from weightloom.engine.dtypes import DTYPES
 from weightloom.engine.errors import PlanError
+from weightloom.engine.planning.report import Difference
 from weightloom.engine.spec import TensorSpec
 
 
@@ -66,9 +67,16 @@ class Fit:
 
     def agrees(self, spec: TensorSpec, wanted: TensorSpec) -> bool:
         """Say whether a tensor can be a parameter: the same shape, and one class of dtype."""
-        return spec.shape == wanted.shape and (
-            wanted.dtype is None or spec.dtype is None or _dtype_class(spec.dtype) == _dtype_class(wanted.dtype)
-        )
+        return spec.shape == wanted.shape and _one_class(spec, wanted)
+
+    def differences(self, spec: TensorSpec, wanted: TensorSpec) -> tuple[Difference, ...]:
+        """Say why a tensor cannot be a parameter; () where it can."""
+        shape: tuple[Difference, ...] = () if spec.shape == wanted.shape else ("shape",)
+        return shape if _one_class(spec, wanted) else (*shape, "dtype class")
+
+
+def _one_class(spec: TensorSpec, wanted: TensorSpec) -> bool:
+    return wanted.dtype is None or spec.dtype is None or _dtype_class(spec.dtype) == _dtype_class(wanted.dtype)
 
 
 def _dtype_class(name: str) -> str:

@@ -24,6 +24,8 @@ def part_of(plan: Plan, names: Collection[str]) -> Plan:
     tied = tuple(
         record for record in plan.report.tied if record.other in made and (not record.copy or record.parameter in made)
     )
+    missing = tuple(name for name in plan.report.missing if name in names)
+    report = LoadReport(missing=missing, tied=tied, repaired=plan.report.repaired, notes=plan.report.notes)
     held = made | {record.parameter for record in tied}
     return replace(
         plan,
@@ -32,6 +34,6 @@ def part_of(plan: Plan, names: Collection[str]) -> Plan:
         groups=groups,
         copies=copies,
         kept=(),
-        report=LoadReport(missing=tuple(name for name in plan.report.missing if name in names), tied=tied),
+        report=report,
         before=None,
     )

@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
-from weightloom.engine.mapping.shapes import shape_text
+from weightloom.engine.planning.grouping import (
+    EXAMPLES,
+    as_they_are,
+    grouped,
+    grouped_by_first,
+    grouped_mismatches,
+    grouped_names,
+)
 
-_EXAMPLES = 10
-_FEW = 2
-_LAYER = re.compile(r"(.*?\.\d+)\.")
+_GROUPING = {
+    "missing": grouped_names,
+    "unexpected": grouped_names,
+    "incomplete": grouped_by_first,
+    "mismatched": grouped_mismatches,
+    "repaired": as_they_are,
+    "hints": as_they_are,
+}
+Difference = Literal["shape", "dtype class", "ops"]
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A parameter whose tensor has another shape or class of dtype, or whose ops do not fit the tensors."""
+    """A parameter whose tensor has another shape or class of dtype, or whose ops do not fit: `differs` says which."""
 
     parameter: str
     sources: tuple[str, ...]
     seen: str
     expected: str
     rule: str | None = None
+    differs: tuple[Difference, ...] = ("ops",)
 
     def __str__(self) -> str:
         rule = f" [{self.rule}]" if self.rule else ""
-        return f"{self.parameter}: {self.seen}; expected {self.expected}{rule}"
+        why = " (another class of dtype)" if "dtype class" in self.differs else ""
+        return f"{self.parameter}: {self.seen}; expected {self.expected}{why}{rule}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +104,11 @@ class Tied:
     rule: str
 
     def __str__(self) -> str:
-        return f"{self.parameter} {'is a second copy of' if self.copy else 'shares'} {self.other} [{self.rule}]"
+        if self.copy:
+            what = f"is a second copy of {self.other}: compared before any is bound, both written back as found"
+        else:
+            what = f"shares {self.other}, the one that is in the file"
+        return f"{self.parameter} {what} [{self.rule}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +138,8 @@ class SetAside:
 class LoadReport:
     """Everything a plan found. `unexpected` has checkpoint names, `missing` has parameter names.
 
-    `repaired` are the places of the config that were read otherwise than they are written.
+    `repaired` are the places of the config that were read otherwise than they are written; `hints` say what probably
+    went wrong.
     """
 
     missing: tuple[str, ...] = ()
@@ -136,6 +154,7 @@ class LoadReport:
     set_aside: tuple[SetAside, ...] = ()
     repaired: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
 
     @property
     def wrong(self) -> bool:
@@ -161,8 +180,8 @@ class LoadReport:
         """Give every name of every kind."""
         return {f.name: [_plain(item) for item in getattr(self, f.name)] for f in fields(self)}
 
-    def lines(self, examples: int = _EXAMPLES) -> Iterator[str]:
-        """Give the report as text, names grouped by shape, at most `examples` lines a kind."""
+    def lines(self, examples: int | None = EXAMPLES) -> Iterator[str]:
+        """Give the report as text, names grouped by shape, at most `examples` lines a kind (None: all names)."""
         for field in fields(self):
             items = getattr(self, field.name)
             if items:
@@ -174,79 +193,10 @@ class LoadReport:
         return "\n".join(self.lines())
 
 
-def grouped(lines: Iterable[str], most: int = _EXAMPLES) -> Iterator[str]:
-    """Join lines that differ in numbers alone, most frequent first, and cut the list at `most`."""
-    return _first(_by_shape(lines), most)
-
-
-def grouped_names(names: Iterable[str], most: int = _EXAMPLES) -> Iterator[str]:
-    """Do the same for names, and join those of one layer whose shapes of name no other has."""
-    return _first(_by_layer(_by_shape(names)), most)
-
-
-def grouped_by_first(lines: Iterable[str], most: int = _EXAMPLES) -> Iterator[str]:
-    """Join lines that differ in numbers alone, as the first of them: for lines that are about those numbers."""
-    groups = {
-        members[0] if len(members) == 1 else f"{members[0]} and others alike, in all": members
-        for members in _by_shape(lines).values()
-    }
-    return _first(groups, most)
-
-
-def grouped_mismatches(lines: Iterable[str], most: int = _EXAMPLES) -> Iterator[str]:
-    """Join lines that differ in the numbers of their name alone: the shapes that follow are what matters."""
-    groups: dict[str, list[str]] = defaultdict(list)
-    for line in lines:
-        name, colon, rest = line.partition(": ")
-        groups[f"{shape_text(name)}{colon}{rest}"].append(line)
-    shown = {members[0] if len(members) == 1 else text: members for text, members in groups.items()}
-    return _first(shown, most)
-
-
-_GROUPING = {
-    "missing": grouped_names,
-    "unexpected": grouped_names,
-    "incomplete": grouped_by_first,
-    "mismatched": grouped_mismatches,
-}
-
-
-def by_layer(names: Iterable[str]) -> dict[str, list[str]]:
-    """Put names together by their part up to the first number: `model.layers.1` (all of a name without one)."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for name in names:
-        start = _LAYER.match(name)
-        found[start[1] if start else name].append(name)
-    return found
-
-
-def _by_shape(lines: Iterable[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = defaultdict(list)
-    for line in lines:
-        found[shape_text(line)].append(line)
-    return found
-
-
-def _by_layer(groups: Mapping[str, list[str]]) -> dict[str, list[str]]:
-    found = {shape: names for shape, names in groups.items() if len(names) > 1}
-    for layer, names in by_layer(names[0] for names in groups.values() if len(names) == 1).items():
-        found |= {f"{layer}.*": names} if len(names) > _FEW else {name: [name] for name in names}
-    return found
-
-
-def _first(groups: Mapping[str, list[str]], most: int) -> Iterator[str]:
-    ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
-    for text, members in ranked[:most]:
-        yield members[0] if len(members) == 1 else f"{text} x{len(members)}"
-    if len(ranked) > most:
-        rest = sum(len(members) for _, members in ranked[most:])
-        yield f"... and {rest} more of {len(ranked) - most} other shapes of name (--json lists all)"
-
-
 def _plain(item: Any) -> Any:
     return item if isinstance(item, str) else asdict(item)
 
 
 def _few(numbers: tuple[int, ...]) -> str:
-    shown = ", ".join(map(str, numbers[:_EXAMPLES]))
-    return shown if len(numbers) <= _EXAMPLES else f"{shown}, ... ({len(numbers)} in all)"
+    shown = ", ".join(map(str, numbers[:EXAMPLES]))
+    return shown if len(numbers) <= EXAMPLES else f"{shown}, ... ({len(numbers)} in all)"

@@ -28,7 +28,7 @@ def tie(
         if name in owner and other in owner and len(owner[name].targets) == 1:
             copies[name] = owner[name]
             records.append(Tied(name, other, True, rule.title()))
-            differing += _difference(owner[name], name, owner[other], other, rule)
+            differing += _difference(owner[name], name, owner[other], other, rule, fit)
         elif other in owner and name not in owner and fit.is_parameter(name):
             records.append(Tied(name, other, False, rule.title()))
         elif name in owner and other not in owner and fit.is_parameter(other):
@@ -62,9 +62,10 @@ def tied_ends(names: Iterable[str], ties: Sequence[Tie], fit: Fit) -> list[tuple
     return found
 
 
-def _difference(copy: Group, name: str, group: Group, other: str, rule: Tie) -> list[Mismatch]:
+def _difference(copy: Group, name: str, group: Group, other: str, rule: Tie, fit: Fit) -> list[Mismatch]:
     mine = copy.program.out_specs[0]
     its = group.program.out_specs[group.targets.index(other)]
     if mine == its:
         return []
-    return [Mismatch(name, copy.sources, str(mine), f"{its}, as its other end {other} has", rule.title())]
+    expected = f"{its}, as its other end {other} has"
+    return [Mismatch(name, copy.sources, str(mine), expected, rule.title(), fit.differences(mine, its))]

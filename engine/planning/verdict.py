@@ -34,7 +34,7 @@ def problem(plan: Plan, strict: bool) -> PlanError | None:
     if not plan.groups:
         lines.insert(0, f"none of {len(plan.sources)} tensors leads to a parameter")
     expected = "each tensor claimed by one rule or parameter, each parameter from one tensor or group"
-    hint = "; ".join(plan.hints) or "see `weightloom plan` and `weightloom explain` for the rules that acted"
+    hint = "; ".join(report.hints) or "see `weightloom plan` and `weightloom explain` for the rules that acted"
     first = report.mismatched[0].parameter if report.mismatched else next(iter(_names(blocking)), None)
     rules = [*(record.rule for record in report.incomplete), *(record.rule for record in report.mismatched)]
     rule = next((title for title in rules if title), None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from weightloom.engine.plan import Plan
-from weightloom.engine.planning.report import grouped_names
+from weightloom.engine.planning.grouping import grouped_names
 from weightloom.engine.planning.sharding import Kind, Sharding
 from weightloom.engine.reading.limits import Budget, Limits
 from weightloom.engine.reading.schedule import Direct, schedule

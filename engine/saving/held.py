@@ -10,8 +10,9 @@ from weightloom.engine.carrier import carried, memory_of, spec_of
 from weightloom.engine.dtypes import DTYPES
 from weightloom.engine.errors import PlanError
 from weightloom.engine.plan import Plan
+from weightloom.engine.planning.grouping import grouped_names
 from weightloom.engine.planning.groups import Group
-from weightloom.engine.planning.report import LoadReport, grouped_names
+from weightloom.engine.planning.report import LoadReport
 from weightloom.engine.spec import TensorSpec
 from weightloom.engine.views.program import Program
 

@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("path", help="a directory, an index or a file")
     parser.add_argument("--limit", type=count, metavar="N", help="show the first N rows of the table")
+    parser.add_argument("--all", action="store_true", help="list every name that does not fit, not a few of each kind")
     add_reading(parser)
 
 
@@ -37,7 +38,8 @@ def run(args: argparse.Namespace) -> Outcome:
         data["target"] = str(found.target)
         head = [*choice_lines(found.choice), f"target      {found.target}", ""]
         verdict = _verdict(plan, found.choice.layout, loads=error is None)
-        lines = [*head, *_table(plan, args.limit), *plan.report.lines(), "", *verdict]
+        report = plan.report.lines(None) if args.all else plan.report.lines()
+        lines = [*head, *_table(plan, args.limit), *report, "", *verdict]
         complaint = f"error: {error}" if error else ""
         return Outcome(AT_FAULT if error else FINE, data, "\n".join(lines), complaint=complaint)
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weightloom.engine import Plan, RuleSet, TensorSpec
+from weightloom.engine import LoadReport, Plan, RuleSet, TensorSpec
 from weightloom.engine.checkpoints.discovery import KEPT_NAME
 from weightloom.engine.errors import UsageError
 from weightloom.engine.planning.cast import with_dtype
+from weightloom.engine.planning.grouping import grouped_names
 from weightloom.plugins.binding import bind, parameters
 from weightloom.plugins.deferring import bind_lazily
 from weightloom.plugins.manager import PluginManager
@@ -152,7 +153,7 @@ def _loaded(
 ) -> LoadedModel:
     config, tokenizer = opened.need_config(), opened.tokenizer()
     about_template = tokenizer.template.note if tokenizer and tokenizer.template else None
-    lacking = (f"{name} is not in the checkpoint, and as the module made it" for name in plan.report.missing)
+    lacking = _forgiven(plan.report)
     code = ignored_code(opened.folder, config.values)
     half = (found.half.note,) if found.half is not None else ()
     about = (*plan.report.repaired, *lacking, *found.quantized.notes)
@@ -174,6 +175,14 @@ def _loaded(
         cast=cast,
         half=found.half,
     )
+
+
+def _forgiven(report: LoadReport) -> Iterator[str]:
+    """Say what a lenient load went without, and what it left out."""
+    yield from (f"{name} is not in the checkpoint, and as the module made it" for name in report.missing)
+    if report.unexpected:
+        names = ", ".join(grouped_names(report.unexpected))
+        yield f"{len(report.unexpected)} tensors lead to no parameter, and are left out: {names}"
 
 
 def _cast_side_files(opened: Opened, cast: str) -> Mapping[str, bytes | Path]:

@@ -91,7 +91,7 @@ def test_plans_by_shape_are_plans_one_by_one(
     plan = build_plan(checkpoint, ruleset, params)
     slow = plan_resolved(one_by_one(tuple(checkpoint.tensors), ruleset), checkpoint, ruleset, params, {})
     assert plan == slow
-    assert plan.hints == slow.hints
+    assert plan.report.hints == slow.report.hints
 
 
 @given(st.lists(ANY_NAMES, max_size=8))
