@@ -16,12 +16,12 @@ from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.checks import (
     FULL,
     SLIDING,
+    expert_count_field,
     head_dim_of,
     kv_heads_of,
     refuse_non_positive,
     refuse_too_many_chosen,
     window_of,
-    with_expert_count,
 )
 from weightloom.plugins.layers.decoder import Block, CausalLM, Decoder
 from weightloom.plugins.layers.experts import Experts, SparseMlp, softmax_over_chosen
@@ -63,11 +63,13 @@ class Config:
 
 def read_config(content: Mapping[str, Any]) -> Config:
     """Read config.json's content; raises ConfigError naming the field that is off."""
-    fields = read(Fields, with_expert_count(content))
+    experts = expert_count_field(content)
+    fields = read(Fields, content, {"num_experts": experts})
     sizes = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
-    more = ("num_experts", "num_experts_per_tok", "rms_norm_eps", "max_position_embeddings")
-    refuse_non_positive({name: getattr(fields, name) for name in (*sizes, *more)})
-    refuse_too_many_chosen(fields.num_experts_per_tok, fields.num_experts)
+    more = ("num_experts_per_tok", "rms_norm_eps", "max_position_embeddings")
+    positive = {name: getattr(fields, name) for name in (*sizes, *more)}
+    refuse_non_positive({**positive, experts: fields.num_experts})
+    refuse_too_many_chosen(fields.num_experts_per_tok, fields.num_experts, experts)
     head_dim = head_dim_of(fields.head_dim, fields.hidden_size, fields.num_attention_heads)
     kv_heads = kv_heads_of(fields.num_key_value_heads, fields.num_attention_heads)
     layer_type = FULL if fields.sliding_window is None else SLIDING

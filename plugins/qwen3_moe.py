@@ -19,13 +19,13 @@ from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.checks import (
     FULL,
     SLIDING,
+    expert_count_field,
     head_dim_of,
     kv_heads_of,
     layer_types_of,
     refuse_non_positive,
     refuse_too_many_chosen,
     window_of,
-    with_expert_count,
 )
 from weightloom.plugins.layers.decoder import Block, CausalLM, Decoder
 from weightloom.plugins.layers.experts import Experts, SparseMlp, softmax_over_all, softmax_over_chosen
@@ -80,8 +80,9 @@ class Config:
 
 def read_config(content: Mapping[str, Any]) -> Config:
     """Read config.json's content; raises ConfigError naming the field that is off."""
-    fields = read(Fields, with_expert_count(content))
-    _check_sizes(fields)
+    experts = expert_count_field(content)
+    fields = read(Fields, content, {"num_experts": experts})
+    _check_sizes(fields, experts)
     head_dim = head_dim_of(fields.head_dim, fields.hidden_size, fields.num_attention_heads)
     slides = fields.use_sliding_window and fields.sliding_window is not None
     types = layer_types_of(fields.layer_types, fields.num_hidden_layers, SLIDING if slides else FULL)
@@ -103,12 +104,13 @@ def read_config(content: Mapping[str, Any]) -> Config:
     )
 
 
-def _check_sizes(fields: Fields) -> None:
+def _check_sizes(fields: Fields, experts: str) -> None:
     sizes = ("vocab_size", "hidden_size", "intermediate_size", "moe_intermediate_size", "num_hidden_layers")
-    more = ("num_attention_heads", "num_experts", "num_experts_per_tok", "decoder_sparse_step")
+    more = ("num_attention_heads", "num_experts_per_tok", "decoder_sparse_step")
     rest = ("rms_norm_eps", "max_position_embeddings")
-    refuse_non_positive({name: getattr(fields, name) for name in (*sizes, *more, *rest)})
-    refuse_too_many_chosen(fields.num_experts_per_tok, fields.num_experts)
+    positive = {name: getattr(fields, name) for name in (*sizes, *more, *rest)}
+    refuse_non_positive({**positive, experts: fields.num_experts})
+    refuse_too_many_chosen(fields.num_experts_per_tok, fields.num_experts, experts)
 
 
 def build(config: Config) -> CausalLM:

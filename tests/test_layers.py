@@ -92,6 +92,12 @@ def test_the_guard_lets_good_imports_pass() -> None:
     assert not list(violations("rules", "import yaml\nfrom weightloom.engine import RuleSet"))
 
 
+@pytest.mark.parametrize("layer", LAYERS)
+def test_nothing_imports_what_stands_above(layer: str) -> None:
+    names = {name for file in sources(layer) for name in imported_names(file.read_text(encoding="utf-8"))}
+    assert not {name for name in names if name.startswith("weightloom.plugins.testing")}
+
+
 def test_no_import_cycles() -> None:
     """A value's method may import the step that it stands for when it is called; nothing else looks back."""
     modules = {module_name(file): file for file in package_sources() if file.parent.name != "facade"}

@@ -61,8 +61,8 @@ def window_of(layer_type: str, sliding_window: int | None) -> int | None:
     return sliding_window
 
 
-def with_expert_count(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Give config.json's content with the number of experts under `num_experts`, whichever of two names it had.
+def expert_count_field(content: Mapping[str, Any]) -> str:
+    """Give the field that has the number of experts: `num_experts` or `num_local_experts`, as a config may say.
 
     Transformers 5 writes `num_local_experts` also for families whose first files say `num_experts`. Raises
     ConfigError when both are there and differ.
@@ -74,9 +74,9 @@ def with_expert_count(content: Mapping[str, Any]) -> dict[str, Any]:
             expected="the same in both, or one of them",
             field="num_experts",
         )
-    return {**content, "num_experts": next(iter(counts.values()))} if counts else dict(content)
+    return next(iter(counts), "num_experts")
 
 
-def refuse_too_many_chosen(chosen: int, experts: int) -> None:
-    """Raise ConfigError if a token would go to more experts than there are."""
-    refuse_unless(chosen <= experts, "num_experts_per_tok", chosen, f"num_experts, {experts}, at most")
+def refuse_too_many_chosen(chosen: int, experts: int, field: str) -> None:
+    """Raise ConfigError if a token would go to more experts than there are; `field` has their number."""
+    refuse_unless(chosen <= experts, "num_experts_per_tok", chosen, f"{field}, {experts}, at most")

@@ -41,19 +41,6 @@ def tokens(length: int) -> mx.array:
     return mx.array(np.random.default_rng(1).integers(0, SIZES["vocab_size"], (2, length)).astype(np.int32))
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_the_cache_changes_nothing(name: str) -> None:
-    module, ids = built(ALL[name]), tokens(30)
-    whole = module(ids)
-    assert whole.shape == (2, 30, SIZES["vocab_size"])
-    cache = module.make_cache()
-    assert len(cache) == SIZES["num_hidden_layers"]
-    starts = [0, 7, 14, *range(21, 30)]
-    parts = [module(ids[:, a:b], cache) for a, b in zip(starts, [*starts[1:], 30], strict=True)]
-    np.testing.assert_allclose(np.array(mx.concatenate(parts, axis=1)), np.array(whole), atol=1e-4)
-    assert {each.offset for each in cache} == {30}
-
-
 @pytest.mark.parametrize("name", ["mistral", "llama, some layers slide"])
 def test_a_window_matters(name: str) -> None:
     content = dict(ALL[name])
@@ -62,15 +49,6 @@ def test_a_window_matters(name: str) -> None:
     difference = np.abs(np.array(narrow(ids)) - np.array(wide(ids))).max(axis=(0, 2))
     assert difference[: content["sliding_window"]].max() < 1e-5
     assert difference[-1] > 1e-2
-
-
-@pytest.mark.parametrize("dtype", [mx.bfloat16, mx.float16, mx.float32])
-@pytest.mark.parametrize("name", CONFIGS)
-def test_the_dtype_of_the_parameters_is_kept(name: str, dtype: mx.Dtype) -> None:
-    module = built(CONFIGS[name])
-    module.set_dtype(dtype)
-    cache = module.make_cache()
-    assert module(tokens(6), cache).dtype == module(tokens(1), cache).dtype == dtype
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -121,12 +99,11 @@ def test_building_computes_nothing() -> None:
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_every_sharding_pattern_cuts_a_parameter(name: str) -> None:
+def test_what_is_cut_and_how(name: str) -> None:
     content = {**CONFIGS[name], "attention_bias": True} if "mixtral" not in name else CONFIGS[name]
     architecture = PluginManager().architecture(name)
     sharding = Sharding(0, 2, architecture.sharding)
     kinds = {path: sharding.kind_of(path) for path in param_specs(built(content))}
-    assert set(architecture.sharding.values()) <= set(kinds.values())
     assert kinds["model.layers.0.self_attn.q_proj.weight"] == "column"
     assert kinds["model.layers.0.self_attn.o_proj.weight"] == "row"
     assert kinds["model.norm.weight"] == "replicate"

@@ -1,0 +1,57 @@
+"""What a save owes: the bytes that were read, in its own layout and back from every other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from weightloom.engine import TensorSpec
+from weightloom.engine.carrier import memory_of, spec_of
+from weightloom.engine.errors import NotInvertible
+from weightloom.plugins.binding import parameters
+from weightloom.plugins.testing.comparing import assert_same_arrays, assert_same_weights, stored_arrays
+from weightloom.plugins.testing.subject import Subject
+from weightloom.runtime.choosing.choice import Wish, find_choice
+from weightloom.runtime.configs.config import find_config
+from weightloom.runtime.converting.conversion import Order, convert
+from weightloom.runtime.loading.loading import load
+from weightloom.runtime.opening.opening import GGUF
+
+
+def a_save_is_what_was_read(subject: Subject) -> None:
+    """Loaded and saved, each weight file has the bytes that it had."""
+    target = subject.new_folder()
+    subject.load().save(target)
+    assert_same_weights(target, subject.folder)
+
+
+def the_inverse_of_the_inverse_is_the_plan(subject: Subject) -> None:
+    """A plan that can be turned round says so, and turned round twice it is itself."""
+    plan = subject.load().plan
+    assert plan.invertible, f"there is no way back: {plan.report.lossy}"
+    assert plan.inverse().inverse() == plan
+
+
+def other_layouts_lead_back(subject: Subject) -> None:
+    """Converted to each other layout of the family, it loads with the same parameters, and comes back byte for byte."""
+    for layout in other_layouts(subject):
+        there, back = subject.new_folder(), subject.new_folder()
+        try:
+            convert(subject.folder, Order(there, layout), Wish())
+        except NotInvertible as error:
+            assert error.rule, f"{layout} cannot be written, and no rule is named: {error}"
+            continue
+        assert_same_arrays(parameters(load(there).model), subject.params)
+        convert(there, Order(back, subject.sample.layout), Wish())
+        assert _tensors(back) == _tensors(subject.folder), f"through {layout} and back, tensors differ"
+
+
+def other_layouts(subject: Subject) -> Iterator[str]:
+    """Give the layouts that the family has beside the sample's own; GGUF is read alone."""
+    choice = find_choice(find_config(subject.folder), Wish())
+    known = () if choice is None else choice.known
+    yield from (layout for layout in known if layout not in (subject.sample.layout, GGUF))
+
+
+def _tensors(folder: Path) -> dict[str, tuple[TensorSpec, bytes]]:
+    return {name: (spec_of(array), bytes(memory_of(array))) for name, array in stored_arrays(folder).items()}
