@@ -49,6 +49,7 @@ class Fields:
     mlp_bias: bool = False
     tie_word_embeddings: bool = False
     sliding_window: int | None = None
+    sliding_window_pattern: int | None = None
     layer_types: tuple[str, ...] | None = None
 
 
@@ -81,7 +82,8 @@ def _checked(content: Mapping[str, Any], otherwise: str) -> Config:
     names = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
     refuse_non_positive({name: getattr(fields, name) for name in (*names, "rms_norm_eps", "max_position_embeddings")})
     head_dim = head_dim_of(fields.head_dim, fields.hidden_size, fields.num_attention_heads)
-    types = layer_types_of(fields.layer_types, fields.num_hidden_layers, otherwise)
+    every = None if fields.sliding_window is None else fields.sliding_window_pattern
+    types = layer_types_of(fields.layer_types, fields.num_hidden_layers, otherwise, every)
     return Config(
         fields,
         AttentionShape(

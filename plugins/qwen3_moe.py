@@ -55,6 +55,7 @@ class Fields:
     tie_word_embeddings: bool = False
     use_sliding_window: bool = False
     sliding_window: int | None = 4096
+    sliding_window_pattern: int | None = None
     layer_types: tuple[str, ...] | None = None
     num_experts_per_tok: int = 8
     norm_topk_prob: bool = False
@@ -85,7 +86,8 @@ def read_config(content: Mapping[str, Any]) -> Config:
     _check_sizes(fields, experts)
     head_dim = head_dim_of(fields.head_dim, fields.hidden_size, fields.num_attention_heads)
     slides = fields.use_sliding_window and fields.sliding_window is not None
-    types = layer_types_of(fields.layer_types, fields.num_hidden_layers, SLIDING if slides else FULL)
+    every = fields.sliding_window_pattern if slides else None
+    types = layer_types_of(fields.layer_types, fields.num_hidden_layers, SLIDING if slides else FULL, every)
     return Config(
         fields,
         AttentionShape(

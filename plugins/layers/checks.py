@@ -41,15 +41,30 @@ def kv_heads_of(given: int | None, heads: int) -> int:
     return given
 
 
-def layer_types_of(given: Sequence[str] | None, count: int, otherwise: str) -> tuple[str, ...]:
-    """Give each layer's type: as listed, else `otherwise` for all; raises ConfigError for a wrong length or type."""
+def layer_types_of(
+    given: Sequence[str] | None, count: int, otherwise: str, every: int | None = None
+) -> tuple[str, ...]:
+    """Give each layer's type: as listed, else one full layer in `every` layers, else `otherwise` for all.
+
+    `every` is sliding_window_pattern. Raises ConfigError for a list of a wrong length or with another type, and where
+    the two differ.
+    """
+    patterned = None if every is None else _one_full_in(every, count)
     if given is None:
-        return (otherwise,) * count
+        return patterned or (otherwise,) * count
     refuse_unless(len(given) == count, "layer_types", f"a list of {len(given)}", f"num_hidden_layers, {count}, entries")
     unknown = [each for each in given if each not in (FULL, SLIDING)]
     if unknown:
         raise ConfigError(f"layer_types has {unknown[0]!r}", expected=f"{FULL} or {SLIDING}", field="layer_types")
+    refuse_unless(
+        patterned in (None, tuple(given)), "sliding_window_pattern", every, "what layer_types lists, or no such field"
+    )
     return tuple(given)
+
+
+def _one_full_in(every: int, count: int) -> tuple[str, ...]:
+    refuse_non_positive({"sliding_window_pattern": every})
+    return tuple(SLIDING if layer % every else FULL for layer in range(1, count + 1))
 
 
 def window_of(layer_type: str, sliding_window: int | None) -> int | None:

@@ -101,6 +101,24 @@ def test_layer_types() -> None:
     assert field_of("llama", {"layer_types": types}) == "sliding_window"
     assert field_of("llama", {"layer_types": types[:2]}) == "layer_types"
     assert field_of("llama", {"layer_types": ["chunked_attention"] * 3}) == "layer_types"
+    assert field_of("llama", {"layer_types": [*types[:2], None]}) == "layer_types"
+    assert llama.read_llama({**CONFIGS["llama"], "layer_types": None}).layer_types == ("full_attention",) * 3
+
+
+@pytest.mark.parametrize("name", ["llama", "mistral", "qwen3_moe"])
+def test_layer_types_follow_from_a_pattern_where_they_are_not_listed(name: str) -> None:
+    slides = {**CONFIGS[name], "num_hidden_layers": 5, "sliding_window": 5, "use_sliding_window": True}
+    wanted = (5, None, 5, None, 5)
+    for absent in ({}, {"layer_types": None}):
+        assert READERS[name]({**slides, **absent, "sliding_window_pattern": 2}).windows == wanted
+    assert READERS[name]({**slides, "sliding_window_pattern": None}) == READERS[name](slides)
+    listed = {"layer_types": ["sliding_attention", "full_attention"] * 2 + ["sliding_attention"]}
+    assert READERS[name]({**slides, **listed, "sliding_window_pattern": 2}).windows == wanted
+    nothing = {**slides, "sliding_window": None, "sliding_window_pattern": 2}
+    assert READERS[name](nothing).windows == (None,) * 5
+    for wrong in (0, -2, "2", 2.5, True):
+        assert field_of(name, {**slides, "sliding_window_pattern": wrong}) == "sliding_window_pattern"
+    assert field_of(name, {**slides, **listed, "sliding_window_pattern": 3}) == "sliding_window_pattern"
 
 
 def test_the_familys_own_defaults() -> None:

@@ -98,6 +98,86 @@ def test_both_sections_may_agree_and_not_differ() -> None:
     assert refused(both).field == "rope_scaling.factor"
 
 
+@pytest.mark.parametrize(
+    ("content", "field", "said"),
+    [
+        (
+            {"rope_theta": 5.0, "rope_parameters": {"rope_theta": 7.0}},
+            "rope_parameters.rope_theta",
+            "rope_theta is 5.0",
+        ),
+        (
+            {"rope_theta": 5.0, "rope_parameters": {"full_attention": {"rope_theta": 7.0}}},
+            "rope_parameters.full_attention.rope_theta",
+            "rope_theta is 5.0",
+        ),
+        (
+            {"partial_rotary_factor": 0.5, "rope_scaling": {"partial_rotary_factor": 1.0}},
+            "rope_scaling.partial_rotary_factor",
+            "partial_rotary_factor is 0.5",
+        ),
+        (
+            {"original_max_position_embeddings": 16, "rope_scaling": {"original_max_position_embeddings": 32}},
+            "rope_scaling.original_max_position_embeddings",
+            "original_max_position_embeddings is 16",
+        ),
+        ({"rope_scaling": {"type": "linear", "rope_type": "yarn"}}, "rope_scaling.rope_type", "type is 'linear'"),
+        ({"rope_scaling": {"type": "foo"}}, "rope_scaling.type", "one of default, linear"),
+        ({"rope_scaling": {"rope_type": ""}}, "rope_scaling.rope_type", "one of default, linear"),
+        ({"rope_parameters": {"factor": 2.0, "full_attention": {}}}, "rope_parameters.factor", "beside sections"),
+        (
+            {"rope_scaling": {"type": "linear", "factor": 2.0}, "rope_parameters": {"full_attention": {"factor": 3.0}}},
+            "rope_scaling.factor",
+            "rope_parameters.full_attention.factor is 3.0",
+        ),
+    ],
+)
+def test_what_is_said_twice_and_differs_is_named_with_both_places(
+    content: dict[str, Any], field: str, said: str
+) -> None:
+    error = refused(content)
+    assert error.field == field and said in str(error)
+
+
+def test_what_is_said_twice_alike_is_read_once() -> None:
+    flat = {"rope_theta": 7, "rope_parameters": {"rope_theta": 7.0}, "rope_scaling": {"type": None, "rope_type": None}}
+    assert rope(flat) == rope({"rope_theta": 7.0})
+    both = {"rope_scaling": {"type": "linear", "rope_type": "linear", "factor": 2}}
+    assert rope(both).kind == LinearRope(2.0)
+
+
+SCALED = {"rope_scaling": {"rope_type": "linear", "factor": 2.0}}
+
+
+def test_both_forms_of_bases_by_layer_type_give_one_value() -> None:
+    """A base for sliding layers comes unscaled in the older form; the newer one says it all by type."""
+    new = {
+        "full_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e6},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+    }
+    old = {"rope_theta": 1e6, "rope_local_base_freq": 1e4, **SCALED}
+    types = ("full_attention", "sliding_attention")
+    read = read_rope({"rope_parameters": new}, 8, 64, layer_types=types)
+    assert read == read_rope(old, 8, 64, layer_types=types)
+    assert read == read_rope({**old, "rope_parameters": new}, 8, 64, layer_types=types)
+    assert read["sliding_attention"] == RopeConfig(Rotation(1e4, 8, 64), DefaultRope())
+    with pytest.raises(ConfigError, match="rope_local_base_freq is 5") as caught:
+        read_rope({"rope_local_base_freq": 5.0, "rope_parameters": new}, 8, 64, layer_types=types)
+    assert caught.value.field == "rope_parameters.sliding_attention.rope_theta"
+
+
+def test_without_a_base_of_their_own_sliding_layers_turn_as_the_others() -> None:
+    read = read_rope({"rope_theta": 1e6, **SCALED}, 8, 64, layer_types=("full_attention", "sliding_attention"))
+    assert read["full_attention"] == read["sliding_attention"] == RopeConfig(Rotation(1e6, 8, 64), LinearRope(2.0))
+
+
+def test_the_order_of_fields_does_not_matter() -> None:
+    content = {"rope_theta": 7.0, "rope_parameters": {"rope_type": "linear", "type": "linear", "factor": 2.0}}
+    turned = {name: content[name] for name in reversed(content)}
+    turned["rope_parameters"] = dict(reversed(content["rope_parameters"].items()))  # type: ignore[attr-defined]
+    assert rope(content) == rope(turned)
+
+
 def test_the_default_theta_is_the_familys() -> None:
     assert read_rope({}, 8, 64, 1e6)["full_attention"].rotation.theta == 1e6
 

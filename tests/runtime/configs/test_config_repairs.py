@@ -99,6 +99,39 @@ def test_a_null_that_a_family_understands_stays() -> None:
     assert fields is not None and repaired_numbers(fields, content).content == content
 
 
+SECTIONS = {"full_attention": {"rope_theta": 1e6}, "sliding_attention": {"rope_theta": 1e4}}
+
+
+@pytest.mark.case("C24", "C25")
+@pytest.mark.parametrize(
+    ("changes", "thetas"),
+    [
+        ({"rope_theta": 5e5}, {5e5}),
+        ({"rope_theta": 5e5, "rope_scaling": {"type": "linear", "factor": 2.0}}, {5e5}),
+        ({"rope_theta": 5e5, "rope_scaling": None, "head_dim": None}, {5e5}),
+        ({"rope_parameters": {"rope_type": "default", "rope_theta": 5e5}}, {5e5}),
+        (
+            {
+                "rope_parameters": SECTIONS,
+                "sliding_window": 4,
+                "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+            },
+            {1e6, 1e4},
+        ),
+    ],
+)
+def test_c24_each_form_of_rotary_settings_is_read_and_saved_as_it_was(
+    tmp_path: Path, changes: dict[str, Any], thetas: set[float]
+) -> None:
+    """C24: the base frequency wherever it is, and the form that was read is the form that is saved."""
+    m = loaded(tmp_path / "in", **changes)
+    found = {rope.rotation.theta for rope in m.architecture.read_config(m.config).ropes.values()}
+    assert found == thetas and m.report.repaired == ()
+    for layout in ("original", "hf"):
+        m.save(tmp_path / layout, layout=layout)
+        assert (tmp_path / layout / "config.json").read_bytes() == (tmp_path / "in/config.json").read_bytes()
+
+
 values = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
 
 
