@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from weightloom.engine.surgery.glob import Glob
@@ -11,6 +11,7 @@ from weightloom.engine.surgery.names import Names
 from weightloom.engine.surgery.operation import Edit, Operation
 from weightloom.engine.surgery.steps import irreversible
 from weightloom.engine.views.moves import Specs
+from weightloom.engine.views.program import ValueStep
 
 if TYPE_CHECKING:
     import mlx.core as mx
@@ -94,5 +95,16 @@ class Fuse(Operation):
         if shared:
             raise self.refusal(shared, f"share the tensor of {names.shared[shared[0]]!r}", "an adapter of that one")
         self.need_floats(names, every)
-        added = (Edit(name, LowRankAdded(0, tuple(found))) for name, found in self.factors.items())
-        return (*(Edit(name, Taken(0, array)) for name, array in self.whole.items()), *added)
+        return tuple(Edit(name, step) for name in every for step in self.steps(name))
+
+    def without(self, names: Container[str]) -> Fuse:
+        """Give the same without these parameters."""
+        factors = {name: found for name, found in self.factors.items() if name not in names}
+        return replace(self, factors=factors, whole={n: array for n, array in self.whole.items() if n not in names})
+
+    def steps(self, name: str) -> Iterator[ValueStep]:
+        """Give what is done to a parameter, each to what the one before it gives."""
+        if name in self.whole:
+            yield Taken(0, self.whole[name])
+        if name in self.factors:
+            yield LowRankAdded(0, tuple(self.factors[name]))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from weightloom.engine import RuleSet
 from weightloom.engine.errors import UsageError
 from weightloom.engine.plan import Plan
 from weightloom.engine.planning.lifting import WHOLE
@@ -14,69 +16,107 @@ from weightloom.engine.show import listed
 from weightloom.engine.surgery import operate
 from weightloom.engine.surgery.fuse import Factors, Fuse
 from weightloom.engine.surgery.packed import companions
+from weightloom.engine.surgery.repacked import repacked
 from weightloom.runtime.adapting.adapter_plan import AdapterPlan, plan_on
 from weightloom.runtime.adapting.adapter_source import open_adapter
+from weightloom.runtime.adapting.losses import Fit, Loss, LossPolicy, fits
+from weightloom.runtime.adapting.packed_forms import as_unpacked, packed_forms
 from weightloom.runtime.adapting.wish import Weighted, check_directories
-from weightloom.runtime.choosing.choice import Choice, only_shipped
 
 if TYPE_CHECKING:
     import mlx.core as mx
 
+_WHY = "an adapter changed its tensors"
 
-def fused(plan: Plan, adapters: Sequence[Weighted], choice: Choice) -> Plan:
+
+@dataclass(frozen=True)
+class Base:
+    """What adapters are fused into: a plan that fits, the config, and the rules by the layout that one was made for."""
+
+    plan: Plan
+    rules: Callable[[str], RuleSet]
+    config: Mapping[str, Any]
+
+    __hash__ = None  # type: ignore[assignment]  # it holds mappings
+
+
+@dataclass(frozen=True)
+class Fused:
+    """The plan to the changed parameters, what rounding takes of each that is packed, and what was set aside."""
+
+    plan: Plan
+    losses: tuple[Loss, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def fused(base: Base, adapters: Sequence[Weighted], policy: LossPolicy) -> Fused:
     """Give a plan to the parameters that adapters, each with a scale, have changed; their factors are read.
 
-    With scale 0 an adapter is checked and changes nothing. Raises PlanError listing all that does not fit, UsageError
-    for a directory that is not there, or two adapters that replace one parameter, and as `open_adapter` and reading do.
+    Dense parameters are summed in float32 and rounded once; packed ones are unpacked, summed and packed again, and
+    `policy` says what is done where too much is lost. With scale 0 an adapter is checked and changes nothing. Raises
+    PlanError listing all that does not fit, or loses too much; UsageError for a directory that is not there, two
+    adapters that replace one parameter, or one that is packed in another way than MLX's; and as `open_adapter` and
+    reading do.
     """
     check_directories([path for path, _ in adapters])
-    factors: dict[str, list[Factors]] = {}
-    whole: dict[str, mx.array] = {}
-    for path, scale in adapters:
-        found, arrays = _read(path, plan, choice)
-        if scale == 0:
-            continue
-        for each in found.changes:
-            made = Factors(arrays[each.a], arrays[each.b], scale * found.scales[each.parameter])
-            factors.setdefault(each.parameter, []).append(made)
-        _refuse_replaced(found, whole, path)
-        whole |= {name: arrays[f"{WHOLE}.{name}"] for name in found.replaced}
-    return operate(plan, [Fuse(factors, whole)]).plan
+    forms = packed_forms(base.plan.params, base.config)
+    read = [(_read(path, base, as_unpacked(base.plan.params, forms)), scale) for path, scale in adapters]
+    notes = tuple(f"{each.path}: {note}" for each, _ in read for note in each.plan.source.notes)
+    fuse = _fuse([(each, scale) for each, scale in read if scale != 0])
+    changed = {*fuse.factors, *fuse.whole}
+    _refuse_packed(changed & companions(base.plan.params).keys() - forms.keys(), adapters)
+    found = fits(base.plan, forms, {name: tuple(fuse.steps(name)) for name in changed & forms.keys()}, policy)
+    plan = operate(base.plan, [fuse.without(forms)]).plan
+    steps = {fit.loss.parameter: fit.step for fit in found}
+    return Fused(_told(repacked(plan, steps, _WHY), found), tuple(fit.loss for fit in found), notes)
 
 
-def notes_on_adapters(adapters: Sequence[Weighted]) -> Iterator[str]:
-    """Say what was set aside of adapters that are fused; raises as `open_adapter` does."""
-    for path, _ in adapters:
-        source = open_adapter(path)
-        with closing(source.checkpoint):
-            yield from (f"{path}: {note}" for note in source.notes)
+def _told(plan: Plan, found: Sequence[Fit]) -> Plan:
+    """Let the plan's report say what is lost of each packed parameter's change."""
+    return replace(plan, report=replace(plan.report, notes=(*plan.report.notes, *(str(fit.loss) for fit in found))))
 
 
-def _read(path: Path, plan: Plan, choice: Choice) -> tuple[AdapterPlan, dict[str, mx.array]]:
+@dataclass(frozen=True, eq=False)
+class _Read:
+    path: Path
+    plan: AdapterPlan
+    arrays: Mapping[str, mx.array]
+
+
+def _read(path: Path, base: Base, params: Mapping[str, Any]) -> _Read:
     source = open_adapter(path)
     with closing(source.checkpoint):
-        config = choice.config.values if choice.config else {}
-        rules = only_shipped(choice).rules_in(source.layout)
-        _refuse_packed(plan, path)
-        found = plan_on(source, rules, plan.params, config)
-        return found, dict(found.plan.load())
+        found = plan_on(source, base.rules(source.layout), params, base.config)
+        return _Read(path, found, found.plan.load())
 
 
-def _refuse_packed(plan: Plan, path: Path) -> None:
-    """Raise UsageError for a base with packed matrices, since what is added may be rounded away there."""
-    packed = companions(plan.params)
+def _fuse(read: Sequence[tuple[_Read, float]]) -> Fuse:
+    """Put the changes of all adapters together, by parameter."""
+    factors: dict[str, list[Factors]] = {}
+    whole: dict[str, mx.array] = {}
+    for one, scale in read:
+        for each in one.plan.changes:
+            made = Factors(one.arrays[each.a], one.arrays[each.b], scale * one.plan.scales[each.parameter])
+            factors.setdefault(each.parameter, []).append(made)
+        _refuse_replaced(one.plan, whole, one.path)
+        whole |= {name: one.arrays[f"{WHOLE}.{name}"] for name in one.plan.replaced}
+    return Fuse(factors, whole)
+
+
+def _refuse_packed(packed: set[str], adapters: Sequence[Weighted]) -> None:
+    """Raise UsageError for parameters that are packed in a way that is not written here."""
     if packed:
         raise UsageError(
-            f"{listed(sorted(packed))} are packed, and adapters are fused into plain weights alone",
-            expected="a base that is not quantized",
-            hint="fuse into the base before it was quantized, or load the adapter beside this one",
-            file=path,
+            f"{listed(sorted(packed))} are packed, and not as MLX packs weights",
+            expected="plain weights, or MLX's affine packing",
+            hint="convert the base with --layout mlx first, or load the adapter beside this one",
+            file=adapters[0][0],
             tensor=min(packed),
             field="adapter",
         )
 
 
-def _refuse_replaced(found: AdapterPlan, whole: dict[str, mx.array], path: Path) -> None:
+def _refuse_replaced(found: AdapterPlan, whole: Mapping[str, mx.array], path: Path) -> None:
     twice = sorted(set(found.replaced) & set(whole))
     if twice:
         raise UsageError(f"two adapters replace {', '.join(twice)}", expected="one at most", file=path, field="adapter")

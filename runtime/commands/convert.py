@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weightloom.engine.checkpoints.discovery import KEPT_NAME
-from weightloom.runtime.terminal.arguments import add_adapter, add_reading, add_surgery, byte_count
+from weightloom.runtime.terminal.arguments import add_adapter, add_losses, add_reading, add_surgery, byte_count
 from weightloom.runtime.terminal.command import Command
 from weightloom.runtime.terminal.outcome import FINE, Outcome
 from weightloom.runtime.terminal.text import plural, size
@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--overwrite", action="store_true", help="replace the checkpoint in DST; other files stay")
     add_adapter(parser, "to fuse into the weights")
+    add_losses(parser)
     add_surgery(parser)
     add_reading(parser, layout="--from-layout")
 
@@ -43,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Convert the checkpoint."""
     from weightloom.runtime.adapting.adapter_argument import all_weighted
+    from weightloom.runtime.adapting.losses import LossPolicy
     from weightloom.runtime.converting.conversion import Order, convert
     from weightloom.runtime.inspecting.reading import wish_of
     from weightloom.runtime.surgery.surgery import asked_surgery
@@ -57,6 +59,7 @@ def run(args: argparse.Namespace) -> Outcome:
         args.overwrite,
         asked_surgery(args.surgery),
         all_weighted(args.adapter),
+        LossPolicy(args.when_lost, args.max_loss),
     )
     with progress_bar("convert", args.quiet) as progress:
         done = convert(Path(args.source), order, wish_of(args), progress)
@@ -84,6 +87,7 @@ def _remarks(done: Converted) -> Iterator[str]:
     yield from (f"left behind: {each.name} ({each.why})" for each in done.left_behind)
     if done.kept:
         yield f"kept in {KEPT_NAME}: {plural(len(done.kept), 'tensor')}: {_some(done.kept)}"
+    yield from (f"fused: {loss}" for loss in done.losses)
     if done.left_out:
         yield f"not in this layout: {plural(len(done.left_out), 'tensor')}: {_some(done.left_out)}"
     yield from (f"note: {note}" for note in done.notes)

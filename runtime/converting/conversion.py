@@ -19,6 +19,7 @@ from weightloom.runtime.saving.order import Order as Order
 
 if TYPE_CHECKING:
     from weightloom.engine.plan import Progress
+    from weightloom.runtime.adapting.losses import Loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class Converted:
     """What was written: weight files, side files, tensors; and what was not, files with the reason and tensors.
 
     `kept` are source tensors that the layout has no room for and that lie beside it; `notes` says what else is to know.
+    `losses` are what rounding takes of an adapter's changes of packed parameters.
     """
 
     files: tuple[Path, ...]
@@ -36,6 +38,7 @@ class Converted:
     left_out: tuple[str, ...]
     kept: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    losses: tuple[Loss, ...] = ()
 
 
 def convert(source: Path, order: Order, wish: Wish, progress: Progress | None = None) -> Converted:
@@ -55,7 +58,15 @@ def convert(source: Path, order: Order, wish: Wish, progress: Progress | None = 
         carried = _carried(beside, job)
         files = job.write(order.target, overwrite=order.overwrite, progress=progress, side_files=carried)
     return Converted(
-        tuple(files), tuple(carried), beside.left, job.tensors, job.nbytes, job.left_out, job.kept, job.notes
+        tuple(files),
+        tuple(carried),
+        beside.left,
+        job.tensors,
+        job.nbytes,
+        job.left_out,
+        job.kept,
+        job.notes,
+        job.losses,
     )
 
 

@@ -11,7 +11,7 @@ from weightloom.engine.checkpoints.discovery import KEPT_NAME
 from weightloom.engine.errors import UsageError
 from weightloom.engine.plan import Plan
 from weightloom.engine.saving import save
-from weightloom.runtime.adapting.fusing import notes_on_adapters
+from weightloom.runtime.adapting.losses import Loss
 from weightloom.runtime.choosing.choice import Choice, Wish
 from weightloom.runtime.choosing.layout_seen import choose_opened
 from weightloom.runtime.configs.config import NAME as CONFIG_NAME
@@ -25,6 +25,7 @@ from weightloom.runtime.opening.opening import GGUF, Opened
 from weightloom.runtime.saving.beside_layout import keeps_beside, kept_beside
 from weightloom.runtime.saving.mlx_config import config_in
 from weightloom.runtime.saving.order import CANONICAL, DEFAULT_SHARD_BYTES, ORIGINAL, Order
+from weightloom.runtime.saving.packed_config import with_packing
 from weightloom.runtime.surgery.surgery_module import with_config
 
 
@@ -33,7 +34,7 @@ class Job:
     """A write that is ready to go, and what it will have written.
 
     `beside` goes over the side files that travel; `kept` are source tensors in the file of kept ones, `left_out`
-    those that are nowhere.
+    those that are nowhere. `losses` are what rounding takes of changes that are fused into packed parameters.
     """
 
     write: Callable[..., list[Path]]
@@ -43,6 +44,7 @@ class Job:
     kept: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    losses: tuple[Loss, ...] = ()
 
 
 def make_job(opened: Opened, order: Order, wish: Wish, place: str) -> Job:
@@ -69,7 +71,7 @@ def _changed(opened: Opened, order: Order, wish: Wish, place: str) -> Job:
     job = _anew(opened, choice, replace(order, layout=layout))
     who = " and ".join((*(["adapters"] if order.adapters else []), *(["surgery"] if order.surgery else [])))
     said = f"{who} changed the values: this is a new checkpoint, from which the source's bytes cannot be written"
-    return replace(job, notes=(*job.notes, said, *notes_on_adapters(order.adapters)))
+    return replace(job, notes=(*job.notes, said))
 
 
 def _copy(opened: Opened, order: Order) -> Job:
@@ -98,19 +100,22 @@ def _back(opened: Opened, kept: Kept, order: Order, wish: Wish) -> Job:
 
 def _anew(opened: Opened, choice: Choice, order: Order) -> Job:
     """Write the tensors of a layout that keeps nothing beside it, or that keeps nothing exact."""
-    plan, left_out = conversion_plan(opened, choice, order.layout, order.dtype, order.surgery, order.adapters)
+    found = conversion_plan(opened, choice, order.layout, order.dtype, order.surgery, order.adapters, order.losses)
+    plan, left_out = found.plan, found.left_out
     if opened.kept is not None:
         left_out = tuple(sorted({*left_out, *opened.kept.names}))
     config = _config(_as_written(opened, order), choice, order)
+    config = config if config is None or not found.losses else with_packing(config, plan)
     beside = {**_of_gguf(opened), **({} if config is None else {CONFIG_NAME: config})}
     tensors, nbytes = _size(plan)
-    notes = tuple(notes_on(plan, opened, choice, order))
-    return Job(_write(plan, opened, order), tensors, nbytes, beside, left_out=left_out, notes=notes)
+    notes = (*notes_on(plan, opened, choice, order), *found.notes)
+    write = _write(plan, opened, order)
+    return Job(write, tensors, nbytes, beside, left_out=left_out, notes=notes, losses=found.losses)
 
 
 def _keeping(opened: Opened, choice: Choice, order: Order) -> Job:
     """Write a layout with what it has no room for in a file of its own."""
-    plan, _ = conversion_plan(opened, choice, order.layout, None)
+    plan = conversion_plan(opened, choice, order.layout, None).plan
     config = _config(opened, choice, order)
     shard = kept_beside(opened, choice, plan, order.layout, config)
     beside = {} if config is None else {CONFIG_NAME: config}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from weightloom.engine.errors import UsageError
@@ -16,7 +16,8 @@ from weightloom.engine.planning.cast import with_dtype
 from weightloom.engine.planning.floats import check_floats, with_floats
 from weightloom.engine.planning.fresh import save_plan
 from weightloom.runtime.adapting.adapter_plan import refuse_unless_taken
-from weightloom.runtime.adapting.fusing import fused
+from weightloom.runtime.adapting.fusing import Base, Fused, fused
+from weightloom.runtime.adapting.losses import AS_DENSE, Loss, LossPolicy
 from weightloom.runtime.adapting.wish import Weighted
 from weightloom.runtime.choosing.choice import Choice, only_shipped
 from weightloom.runtime.configs.fp8_config import block_size
@@ -31,6 +32,19 @@ from weightloom.runtime.surgery.surgery_file import SurgeryFile
 NamePicker = Callable[[str], bool]
 
 
+@dataclass(frozen=True)
+class ConversionPlan:
+    """The plan, and the tensors that the layout leaves out.
+
+    Of adapters that are fused: what rounding takes of each packed parameter's change, and what was set aside.
+    """
+
+    plan: Plan
+    left_out: tuple[str, ...] = ()
+    losses: tuple[Loss, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
 def conversion_plan(
     opened: Opened,
     choice: Choice,
@@ -38,8 +52,9 @@ def conversion_plan(
     dtype: str | None,
     surgery: SurgeryFile | None = None,
     adapters: Sequence[Weighted] = (),
-) -> tuple[Plan, tuple[str, ...]]:
-    """Give the plan, and the tensors that the layout leaves out.
+    losses: LossPolicy = AS_DENSE,
+) -> ConversionPlan:
+    """Plan a conversion.
 
     `adapters` and then `surgery` act on the parameters, before a cast; ORIGINAL takes none. Raises PlanError when the
     checkpoint does not fit its rules and the parameters of the architecture that is installed for it, or what changes
@@ -52,19 +67,19 @@ def conversion_plan(
     keep = dtype_keeper(rules, config, checkpoint.metadata)
     if layout == ORIGINAL:
         plan = build_plan(checkpoint, rules, config=config)
-        return _cast(build_plan(checkpoint, RuleSet(())), dtype, _by_parameter(plan, keep)), ()
+        return ConversionPlan(_cast(build_plan(checkpoint, RuleSet(())), dtype, _by_parameter(plan, keep)))
     block = block_size(config) if layout == MLX else None
     # No architecture has parameters for codes.
     by_rules = choice if block is None else replace(choice, wish=replace(choice.wish, open_target=True))
     plan, target = plan_opened(opened, by_rules)
     plan.check()
-    if adapters:
-        if target.architecture is not None:
-            refuse_unless_taken(target.architecture)
-        plan = fused(plan, adapters, choice)
+    if block is not None and (adapters or surgery is not None):
+        plan, block = with_floats(plan, block), None  # what is done to the scales of codes would be passed over
+    if adapters and target.architecture is not None:
+        refuse_unless_taken(target.architecture)
+    fusing = fused(Base(plan, only_shipped(choice).rules_in, config), adapters, losses) if adapters else Fused(plan)
+    plan = fusing.plan
     if surgery is not None:
-        if block is not None:
-            plan, block = with_floats(plan, block), None  # what is done to the scales of codes would be passed over
         done = operated(plan, surgery, rules.base_model_prefix, config)
         plan, config, choice = done.plan, done.config, _by_config(choice, done.config)
     left_out = (*(kept.name for kept in plan.kept), *(name for group in plan.copies for name in group.sources))
@@ -73,7 +88,7 @@ def conversion_plan(
         plan = _floats(plan, block)
     if layout != CANONICAL:
         plan = plan.then(save_plan(_target_rules(choice, layout), plan.params, config).inverse())
-    return plan, tuple(sorted(left_out))
+    return ConversionPlan(plan, tuple(sorted(left_out)), fusing.losses, fusing.notes)
 
 
 def _by_config(choice: Choice, values: Mapping[str, Any]) -> Choice:

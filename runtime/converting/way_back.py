@@ -29,7 +29,7 @@ def way_back(opened: Opened, kept: Kept, wish: Wish) -> Plan:
     place = str(opened.path)
     source = replace(opened, checkpoint=kept.source, config=kept.config, layout=kept.note.source_layout, kept=None)
     try:
-        plan, _ = conversion_plan(source, source_choice(kept, wish, place), kept.note.layout, None)
+        plan = conversion_plan(source, source_choice(kept, wish, place), kept.note.layout, None).plan
     except PlanError as error:
         raise _does_not_lead(kept, error.seen) from error
     _check_same(plan_targets(plan), opened.checkpoint, kept)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from weightloom.runtime.adapting.losses import AS_DENSE, LossPolicy
+
 if TYPE_CHECKING:
     from weightloom.runtime.adapting.wish import Weighted
     from weightloom.runtime.surgery.surgery_file import SurgeryFile
@@ -21,7 +23,8 @@ class Order:
 
     `dtype` is a safetensors name (F32, F16, BF16) or None for as it is; `max_shard_bytes` None keeps the source's
     own files where nothing else changes, and cuts shards of 5 GB elsewhere. `adapters`, each with a scale, are fused
-    into the parameters, then `surgery` changes them: with either, ORIGINAL is the layout that is read, written anew.
+    into the parameters (`losses` says what is done with packed ones that lose too much), then `surgery` changes them:
+    with either, ORIGINAL is the layout that is read, written anew.
     """
 
     target: Path
@@ -31,3 +34,4 @@ class Order:
     overwrite: bool = False
     surgery: SurgeryFile | None = None
     adapters: tuple[Weighted, ...] = ()
+    losses: LossPolicy = AS_DENSE

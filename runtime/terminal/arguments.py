@@ -53,6 +53,23 @@ def add_adapter(parser: argparse.ArgumentParser, purpose: str) -> None:
     )
 
 
+def add_losses(parser: argparse.ArgumentParser) -> None:
+    """Add what is done where rounding takes what is fused into a packed parameter."""
+    parser.add_argument(
+        "--when-lost",
+        choices=("dense", "bits", "stop", "keep"),
+        default="dense",
+        help="what becomes of a packed parameter whose change is lost: unpacked, more bits, an error, as it is (dense)",
+    )
+    parser.add_argument(
+        "--max-loss",
+        type=float,
+        default=1.0,
+        metavar="SHARE",
+        help="the share of a change from which on it counts as lost (1: where nothing arrives)",
+    )
+
+
 def byte_count(text: str) -> int:
     """Read "5GB", "500 MB", "2GiB" or a plain number as bytes; raises ArgumentTypeError."""
     found = _SIZE.fullmatch(text.strip())

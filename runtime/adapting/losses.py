@@ -1,0 +1,162 @@
+"""What rounding takes of changes that are fused into packed parameters, and what is done where it takes too much.
+
+The codes of a packed parameter are few: a change that is small beside their distance is rounded away, and the fused
+model answers as the base does. So each one is tried first, a parameter at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, get_args
+
+from weightloom.engine.errors import PlanError, UsageError
+from weightloom.engine.plan import Plan
+from weightloom.engine.planning.part import part_of
+from weightloom.engine.steps.affine import BITS, Affine
+from weightloom.engine.steps.repacking import (
+    Packed,
+    PackedWider,
+    Repacked,
+    Unpacked,
+    changed,
+    packed,
+    refitted,
+    share_lost,
+)
+from weightloom.engine.surgery.repacked import Repacking, parts_of
+from weightloom.engine.views.program import ValueStep
+
+if TYPE_CHECKING:
+    import mlx.core as mx
+
+WhenLost = Literal["dense", "bits", "stop", "keep"]
+WHEN_LOST: tuple[WhenLost, ...] = get_args(WhenLost)
+
+
+@dataclass(frozen=True, slots=True)
+class LossPolicy:
+    """What is done with a packed parameter where rounding takes `most` of its change, a share, or more.
+
+    "dense" unpacks it, "bits" packs it with as many bits as it takes (dense where none do), "stop" raises, "keep"
+    leaves it as it is. With `most` at 1 that is where nothing arrives at all. Raises UsageError for other values.
+    """
+
+    when_lost: WhenLost = "dense"
+    most: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.when_lost not in WHEN_LOST:
+            raise UsageError(f"{self.when_lost!r}", expected=f"one of {', '.join(WHEN_LOST)}", field="when_lost")
+        if not 0 < self.most <= 1:
+            raise UsageError(f"a share of {self.most}", expected="more than 0, and 1 at most", field="max_loss")
+
+
+AS_DENSE = LossPolicy()
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Of one parameter: how it was packed, the share of its change that rounding takes there, and whether none arrives.
+
+    `made` is the form that it has in the end, and `left` the share that is lost in that one.
+    """
+
+    parameter: str
+    form: str
+    share: float
+    none_arrives: bool
+    made: str
+    left: float
+
+    def __str__(self) -> str:
+        said = f"{self.parameter}: {self.form}: {self.share:.2%} of the change is lost"
+        said += ", none of it arrives" if self.none_arrives else ""
+        return said if self.made == self.form else f"{said}; written as {self.made} ({self.left:.2%} lost)"
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How a parameter is changed, and what that costs."""
+
+    step: Repacking
+    loss: Loss
+
+
+def fits(
+    plan: Plan, forms: Mapping[str, Affine], steps: Mapping[str, Sequence[ValueStep]], policy: LossPolicy
+) -> tuple[Fit, ...]:
+    """Try the steps of each packed parameter, by name, on what the plan reads; one parameter is held at a time.
+
+    Raises PlanError where the policy is to stop, naming all parameters that lose too much.
+    """
+    found = tuple(_fit(plan, name, forms[name], tuple(own), policy) for name, own in sorted(steps.items()))
+    lost = [fit.loss for fit in found if _too_much(fit.loss, policy)]
+    if lost and policy.when_lost == "stop":
+        raise PlanError(
+            "\n".join(["rounding takes the adapter's changes of packed parameters", *(f"  {each}" for each in lost)]),
+            expected=f"less than {policy.most:.0%} of each change lost",
+            hint="let these be dense, or have more bits; or load the adapter beside the parameters",
+            tensor=lost[0].parameter,
+        )
+    return found
+
+
+def _too_much(loss: Loss, policy: LossPolicy) -> bool:
+    return loss.none_arrives or loss.share >= policy.most
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Trial:
+    """A packed parameter as it is, what its values are and are to be, and its packed parts in the form it had."""
+
+    name: str
+    form: Affine
+    steps: tuple[ValueStep, ...]
+    arrays: Packed
+    before: mx.array
+    wanted: mx.array
+
+    def lost(self, got: mx.array) -> float:
+        return share_lost(self.before, self.wanted, got)
+
+    def again(self) -> Loss:
+        """Say what is lost in the form that it had."""
+        import mlx.core as mx
+
+        again = refitted(self.form, self.arrays, self.wanted)
+        share = self.lost(self.form.unpack(*again))
+        same = all(mx.array_equal(one, other).item() for one, other in zip(again, self.arrays, strict=True))
+        return Loss(self.name, str(self.form), share, share > 0 and same, str(self.form), share)
+
+    def wider(self, most: float) -> tuple[Repacking, str, float] | None:
+        """Give the first wider form in which less than `most` is lost."""
+        for form in (Affine(bits, self.form.group_size) for bits in BITS if bits > self.form.bits):
+            left = self.lost(form.unpack(*packed(form, self.wanted, self.arrays[1].dtype)))
+            if left < most:
+                return PackedWider(0, self.form, self.steps, form), str(form), left
+        return None
+
+    def dense(self) -> tuple[Repacking, str, float]:
+        """Give the step to floats."""
+        rounded = self.wanted.astype(self.arrays[1].dtype)
+        dtype = str(rounded.dtype).removeprefix("mlx.core.")
+        return Unpacked(0, self.form, self.steps), dtype, self.lost(rounded.astype(self.wanted.dtype))
+
+
+def _fit(plan: Plan, name: str, form: Affine, steps: tuple[ValueStep, ...], policy: LossPolicy) -> Fit:
+    trial = _tried(plan, name, form, steps)
+    loss = trial.again()
+    if not _too_much(loss, policy) or policy.when_lost in ("keep", "stop"):
+        return Fit(Repacked(0, form, steps), loss)
+    wider = trial.wider(policy.most) if policy.when_lost == "bits" else None
+    step, made, left = wider or trial.dense()
+    return Fit(step, replace(loss, made=made, left=left))
+
+
+def _tried(plan: Plan, name: str, form: Affine, steps: tuple[ValueStep, ...]) -> _Trial:
+    words, scales, biases = parts_of(name, plan.params)
+    found = part_of(plan, (words, scales, biases)).load()
+    arrays = (found[words], found[scales], found[biases])
+    before = form.unpack(*arrays)
+    return _Trial(name, form, steps, arrays, before, changed(before, steps))
