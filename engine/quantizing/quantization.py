@@ -59,3 +59,10 @@ class Quantization:
         scales = TensorSpec(matrix.dtype if self.mode == AFFINE else "U8", (*rows, columns // self.group_size))
         words = TensorSpec("U32", (*rows, columns * self.bits // WORD))
         return (words, scales, scales) if self.mode == AFFINE else (words, scales)
+
+
+def part_names(matrix: str) -> tuple[str, str, str]:
+    """Give the names of words, scales and biases: `X.weight` with `X.scales`, a stack `NAME` with `NAME_scales`."""
+    path = matrix.removesuffix(".weight")
+    end = "_" if path == matrix else "."
+    return matrix, f"{path}{end}scales", f"{path}{end}biases"

@@ -101,6 +101,7 @@ def test_stacks_are_packed_under_a_name_of_their_own() -> None:
     assert seen.modules == {"experts.up": Quantization(4, 32)}
 
 
+@pytest.mark.case("C36")
 def test_c36_a_disagreement_with_the_config_is_reported() -> None:
     """C36: 4 bits in groups of 64 says the config; 16 words for one group of 64 are 8."""
     params = {
@@ -116,6 +117,7 @@ def test_c36_a_disagreement_with_the_config_is_reported() -> None:
     )
 
 
+@pytest.mark.case("C36")
 def test_c36_what_no_bits_fit_fails_with_the_arithmetic() -> None:
     """C36: 36 words for 16 groups of 32 are 2.25 bits an element."""
     params = {
@@ -130,6 +132,7 @@ def test_c36_what_no_bits_fit_fails_with_the_arithmetic() -> None:
     assert caught.value.tensor == "a"
 
 
+@pytest.mark.case("C37")
 def test_c37_the_mode_is_of_each_layer() -> None:
     """C37: experts in mxfp4 without biases, one projection in affine with them."""
     q_proj = {"group_size": 64, "bits": 8, "mode": "affine"}
@@ -144,6 +147,7 @@ def test_c37_the_mode_is_of_each_layer() -> None:
     assert "'q_proj' by the shapes: 8 bits in groups of 64 (affine)" in seen.notes[0]
 
 
+@pytest.mark.case("C37")
 def test_c37_biases_must_go_with_the_mode() -> None:
     own = {"group_size": 32, "bits": 4, "mode": "mxfp4"}
     with pytest.raises(ConfigError, match=r"a has 4 bits in groups of 32 \(affine\) by its shapes.*mode mxfp4"):
@@ -157,12 +161,14 @@ def test_c37_biases_must_go_with_the_mode() -> None:
         found(blocks("a", 64, "mxfp4"), affine)
 
 
+@pytest.mark.case("C38")
 def test_c38_the_file_decides_against_a_false_in_the_config() -> None:
     seen = found(module("a", 64, 4, 32), {"quantization": {"group_size": 32, "bits": 4, "a": False, "b": False}})
     assert seen.modules == {"a": Quantization(4, 32)}
     assert seen.notes == ("'a' quantized in the file, and not so by the config",)
 
 
+@pytest.mark.case("C39")
 def test_c39_an_override_for_what_has_no_scales_is_noted() -> None:
     """C39: an override for a norm is left alone, one that agrees changes nothing, one that does not stops."""
     norm = {"model.norm": {"group_size": 32, "bits": 8}}
@@ -178,6 +184,7 @@ def test_c39_an_override_for_what_has_no_scales_is_noted() -> None:
         found(blocks("a", 64, "mxfp4"), {"quantization": {**base, **other}})
 
 
+@pytest.mark.case("C35")
 def test_c35_an_override_may_be_under_the_name_in_the_file() -> None:
     """C35: the file's name and the module's lead to one setting; two that differ are refused."""
     config = {"quantization": {"group_size": 64, "bits": 4, "model.x": {"group_size": 64, "bits": 8}}}
