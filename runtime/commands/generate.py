@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", help="a directory, a file or a GGUF model")
     parser.add_argument("-p", "--prompt", required=True, metavar="TEXT", help="the text to continue")
     parser.add_argument("--chat", action="store_true", help="put the text as a user's message, by the chat template")
+    parser.add_argument("--chat-template", metavar="NAME", help="as --chat, by the template of this name")
     parser.add_argument("--max-tokens", type=count, default=256, metavar="N", help="tokens at most (256)")
     parser.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0 takes the likeliest token (0)")
     parser.add_argument("--seed", type=count, default=None, metavar="N", help="for temperatures above 0")
@@ -78,8 +79,17 @@ def run(args: argparse.Namespace) -> Outcome:
 
     m = load_model(args, args.parallel if find_group() is not None else None)
     speaks = m.share is None or m.share.group.rank() == 0
-    prompt: Any = [{"role": "user", "content": args.prompt}] if args.chat else args.prompt
-    pieces = generate(m, prompt, args.max_tokens, args.temperature, stream=True, seed=args.seed)
+    chat = args.chat or args.chat_template is not None
+    prompt: Any = [{"role": "user", "content": args.prompt}] if chat else args.prompt
+    pieces = generate(
+        m,
+        prompt,
+        args.max_tokens,
+        args.temperature,
+        stream=True,
+        seed=args.seed,
+        chat_template=args.chat_template,
+    )
     text = _spoken(pieces, quiet=args.json or not speaks)
     if not speaks:
         return Outcome(FINE, {}, complaint=complaint(m))

@@ -10,6 +10,7 @@ from typing import Any
 from weightloom.engine.gguf import Gguf, open_gguf, read_gguf
 from weightloom.runtime.gguf.config import gguf_config
 from weightloom.runtime.gguf.tokenizer import gguf_tokenizer
+from weightloom.runtime.tokenizing.template_search import DEFAULT
 from weightloom.runtime.tokenizing.tokenizer import Tokenizer
 
 
@@ -42,15 +43,23 @@ def _generation(config: Mapping[str, Any], tokenizer: Tokenizer) -> dict[str, An
 def _settings(model: Gguf, config: Mapping[str, Any], tokenizer: Tokenizer) -> dict[str, Any]:
     keys = ("add_bos_token", "add_eos_token", "add_space_prefix")
     flags = {key: model.metadata[f"tokenizer.ggml.{key}"] for key in keys if f"tokenizer.ggml.{key}" in model.metadata}
-    template = {} if tokenizer.template is None else {"chat_template": tokenizer.template.text}
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": config["max_position_embeddings"],
         "clean_up_tokenization_spaces": False,
         **tokenizer.special,
         **flags,
-        **template,
+        **_templates(tokenizer),
     }
+
+
+def _templates(tokenizer: Tokenizer) -> dict[str, Any]:
+    """A single template is stated as its text, several as a list by name."""
+    texts = {name: template.text for name, template in tokenizer.templates.items()}
+    if not texts:
+        return {}
+    several = [{"name": name, "template": text} for name, text in texts.items()]
+    return {"chat_template": texts[DEFAULT] if set(texts) == {DEFAULT} else several}
 
 
 def _json(value: Mapping[str, Any]) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import tokenizers
 
@@ -14,6 +13,7 @@ from weightloom.runtime.gguf.merges import byte_level_tokenizer, sentence_piece_
 from weightloom.runtime.gguf.vocabulary import CONTROL, PREFIX, UNKNOWN, USER_DEFINED, Vocabulary, read_vocabulary
 from weightloom.runtime.tokenizing.chat_template import ChatTemplate
 from weightloom.runtime.tokenizing.framing import frame
+from weightloom.runtime.tokenizing.template_search import DEFAULT
 from weightloom.runtime.tokenizing.tokenizer import Tokenizer
 from weightloom.runtime.tokenizing.vocabulary_file import found_whole
 from weightloom.runtime.tokenizing.word_splits import SPLITTINGS
@@ -23,6 +23,7 @@ _MAKERS: Mapping[str, Callable[[Vocabulary], tokenizers.Tokenizer]] = {
     "llama": sentence_piece_tokenizer,
 }
 _SPECIAL = {"bos_token": "bos", "eos_token": "eos", "pad_token": "padding", "unk_token": "unknown"}
+_TEMPLATE = "tokenizer.chat_template"
 _ENDS = ("eos", "eot", "eom")
 
 
@@ -39,7 +40,7 @@ def gguf_tokenizer(model: Gguf) -> Tokenizer:
         raise fields.bad(f"{PREFIX}.model", f"one of {', '.join(_MAKERS)}")
     vocabulary = read_vocabulary(fields)
     backend = _made(maker, vocabulary)
-    return Tokenizer(backend, _stop_ids(vocabulary), _template(fields), special_tokens(vocabulary))
+    return Tokenizer(backend, _stop_ids(vocabulary), _templates(fields), special_tokens(vocabulary))
 
 
 def special_tokens(vocabulary: Vocabulary) -> dict[str, str]:
@@ -104,7 +105,8 @@ def _stop_ids(vocabulary: Vocabulary) -> frozenset[int]:
     return frozenset(ids[token] for token in ends if token is not None)
 
 
-def _template(fields: Fields) -> ChatTemplate | None:
-    key = "tokenizer.chat_template"
-    text: Any = fields.values.get(key)
-    return ChatTemplate(fields.text(key), f"{fields.file} ({key})") if text is not None else None
+def _templates(fields: Fields) -> dict[str, ChatTemplate]:
+    """The default one has the plain key, each further one its name behind it."""
+    further = {key.removeprefix(f"{_TEMPLATE}."): key for key in fields.values if key.startswith(f"{_TEMPLATE}.")}
+    keys = further | ({DEFAULT: _TEMPLATE} if fields.values.get(_TEMPLATE) is not None else {})
+    return {name: ChatTemplate(fields.text(key), f"{fields.file} ({key})") for name, key in keys.items()}

@@ -152,12 +152,11 @@ def _loaded(
     share: Share | None,
 ) -> LoadedModel:
     config, tokenizer = opened.need_config(), opened.tokenizer()
-    about_template = tokenizer.template.note if tokenizer and tokenizer.template else None
+    templates = () if tokenizer is None else tokenizer.notes
     lacking = _forgiven(plan.report)
     code = ignored_code(opened.folder, config.values)
     half = (found.half.note,) if found.half is not None else ()
-    about = (*plan.report.repaired, *lacking, *found.quantized.notes)
-    notes = (*half, *about, *code, *([about_template] if about_template else []))
+    notes = (*half, *plan.report.repaired, *lacking, *found.quantized.notes, *code, *templates)
     return LoadedModel(
         model=found.module,
         config=config.values if found.half is not None else found.config,

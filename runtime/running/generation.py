@@ -28,6 +28,7 @@ def generate(
     temperature: float = ...,
     stream: Literal[False] = ...,
     seed: int | None = ...,
+    chat_template: str | None = ...,
 ) -> str: ...
 @overload
 def generate(
@@ -38,6 +39,7 @@ def generate(
     *,
     stream: Literal[True],
     seed: int | None = ...,
+    chat_template: str | None = ...,
 ) -> Iterator[str]: ...
 def generate(
     m: LoadedModel,
@@ -46,31 +48,45 @@ def generate(
     temperature: float = 0.0,
     stream: bool = False,
     seed: int | None = None,
+    chat_template: str | None = None,
 ) -> str | Iterator[str]:
     """Continue a prompt: plain text, token ids, or chat messages (rendered by the model's template).
 
     `temperature` 0 takes the most likely token. With `stream` the text comes in pieces, never in the middle of a
-    character. Raises UsageError for a model that does not generate, or an empty prompt.
+    character. `chat_template` names one of several templates. Raises UsageError for a model that does not generate, an
+    empty prompt, or a template that is not there.
     """
     _check(m, max_tokens, temperature)
-    ids = prompt_ids(m, prompt)
+    ids = prompt_ids(m, prompt, chat_template)
     pieces = m.need_tokenizer().stream(generate_ids(m, ids, max_tokens, temperature, seed))
     return pieces if stream else "".join(pieces)
 
 
-def prompt_ids(m: LoadedModel, prompt: Prompt) -> list[int]:
+def prompt_ids(m: LoadedModel, prompt: Prompt, chat_template: str | None = None) -> list[int]:
     """Give a prompt's token ids; a template writes its own special tokens."""
+    if isinstance(prompt, str) or all(isinstance(item, int) for item in prompt):
+        _refuse_template(chat_template)
     if isinstance(prompt, str):
         ids = m.need_tokenizer().encode(prompt)
     elif all(isinstance(item, int) for item in prompt):
         ids = [item for item in prompt if isinstance(item, int)]
     else:
         tokenizer = m.need_tokenizer()
-        ids = tokenizer.encode(tokenizer.apply_chat_template(_messages(prompt)), add_special_tokens=False)
+        text = tokenizer.apply_chat_template(_messages(prompt), chat_template=chat_template)
+        ids = tokenizer.encode(text, add_special_tokens=False)
     if not ids:
         raise UsageError("the prompt has no tokens", expected="a prompt of one token at least", field="prompt")
     need_known_ids(m, ids)
     return ids
+
+
+def _refuse_template(name: str | None) -> None:
+    if name is not None:
+        raise UsageError(
+            f"the chat template {name!r} was chosen for a prompt that is no conversation",
+            expected="messages (mappings with role and content)",
+            field="chat_template",
+        )
 
 
 def _messages(prompt: Sequence[Any]) -> list[Mapping[str, Any]]:

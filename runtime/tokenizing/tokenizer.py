@@ -11,22 +11,33 @@ import tokenizers
 
 from weightloom.engine.errors import UsageError
 from weightloom.runtime.configs.json_file import read_json_object
-from weightloom.runtime.tokenizing.chat_template import ChatTemplate, find_template
+from weightloom.runtime.tokenizing.chat_template import ChatTemplate
 from weightloom.runtime.tokenizing.special_tokens import SETTINGS, read_special_tokens
 from weightloom.runtime.tokenizing.stop_ids import find_stop_ids
 from weightloom.runtime.tokenizing.streaming import stream_text
+from weightloom.runtime.tokenizing.template_search import DEFAULT, chosen, find_templates
 from weightloom.runtime.tokenizing.vocabulary import read_vocabulary
 from weightloom.runtime.tokenizing.vocabulary_search import find_vocabulary
 
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """A `tokenizers` tokenizer without padding or truncation of its own, stop ids, and a chat template."""
+    """A `tokenizers` tokenizer without padding or truncation of its own, stop ids, and chat templates by name."""
 
     backend: tokenizers.Tokenizer
     stop_ids: frozenset[int] = frozenset()
-    template: ChatTemplate | None = None
+    templates: Mapping[str, ChatTemplate] = field(default_factory=dict)
     special: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def template(self) -> ChatTemplate | None:
+        """Give the chat template that is meant where none is named."""
+        return self.templates.get(DEFAULT)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Say where files have different templates, and which one is used."""
+        return tuple(each.note for each in self.templates.values() if each.note is not None)
 
     def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
         """Give the ids of a text; raises UsageError for one with half characters (lone surrogates)."""
@@ -50,15 +61,15 @@ class Tokenizer:
         """Give text as ids come, never a part of a character; what stays incomplete comes at the end."""
         return stream_text(ids, self.decode)
 
-    def apply_chat_template(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> str:
-        """Render messages to a prompt; raises UsageError for a model without a template."""
-        if self.template is None:
-            raise UsageError(
-                "this model has no chat template",
-                expected="a template in tokenizer_config.json, chat_template.jinja or chat_template.json",
-                hint="give the prompt as plain text",
-            )
-        return self.template.render(messages, {**self.special, **options})
+    def apply_chat_template(
+        self, messages: Sequence[Mapping[str, Any]], *, chat_template: str | None = None, **options: Any
+    ) -> str:
+        """Render messages to a prompt, by the template of a name or the default one (`tool_use`, for `tools`).
+
+        `options` are what the template asks for, such as `tools`. Raises UsageError where no such template is there.
+        """
+        template = chosen(self.templates, chat_template, with_tools=options.get("tools") is not None)
+        return template.render(messages, {**self.special, **options})
 
 
 def load_tokenizer(directory: Path) -> Tokenizer | None:
@@ -74,8 +85,8 @@ def load_tokenizer(directory: Path) -> Tokenizer | None:
     backend, named = read_vocabulary(*found, stated)
     backend.no_padding()
     backend.no_truncation()
-    template = find_template(directory, read_json_object(directory / SETTINGS))
-    return Tokenizer(backend, find_stop_ids(directory, backend, named), template, named)
+    templates = find_templates(directory, read_json_object(directory / SETTINGS))
+    return Tokenizer(backend, find_stop_ids(directory, backend, named), templates, named)
 
 
 def _cut(row: list[int], max_length: int | None, empty: list[int]) -> list[int]:

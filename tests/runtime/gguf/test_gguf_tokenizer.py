@@ -169,9 +169,10 @@ def test_ends_and_roles(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("keys", [BYTE_LEVEL, SENTENCE_PIECE], ids=["byte level", "sentence piece"])
-def test_side_files_give_the_same_tokenizer(tmp_path: Path, keys: dict[str, Any]) -> None:
+@pytest.mark.parametrize("further", [{}, {"tokenizer.chat_template.tool_use": "t"}], ids=["one template", "two"])
+def test_side_files_give_the_same_tokenizer(tmp_path: Path, keys: dict[str, Any], further: dict[str, str]) -> None:
     template = "{% for m in messages %}{{ bos_token + m.content }}{% endfor %}"
-    extra = {"tokenizer.chat_template": template, f"{G}eot_token_id": 3}
+    extra = {"tokenizer.chat_template": template, **further, f"{G}eot_token_id": 3}
     path = write_gguf(tmp_path / "m.gguf", {**KEYS, **keys, **extra}, [array("token_embd.weight", [[0.0] * 64] * 2)])
     files = gguf_side_files(path)
     assert sorted(files) == ["config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"]
@@ -184,7 +185,13 @@ def test_side_files_give_the_same_tokenizer(tmp_path: Path, keys: dict[str, Any]
         assert direct.decode(direct.encode(text)) == again.decode(again.encode(text))
     assert (direct.stop_ids, direct.special) == (again.stop_ids, again.special)
     messages = [{"role": "user", "content": "x"}]
-    assert direct.apply_chat_template(messages) == again.apply_chat_template(messages)
+    assert (
+        direct.apply_chat_template(messages) == again.apply_chat_template(messages) == f"{direct.special['bos_token']}x"
+    )
+    assert {name: each.text for name, each in direct.templates.items()} == {
+        name: each.text for name, each in again.templates.items()
+    }
+    assert len(direct.templates) == 1 + len(further)
     assert json.loads(files["config.json"])["model_type"] == "llama"
 
 

@@ -1,21 +1,15 @@
-"""Chat templates: found in three places (C78), rendered in a sandbox."""
+"""Chat templates, rendered in a sandbox."""
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.runtime.models import add_tokenizer, runnable
-from weightloom.engine.errors import ConfigError, UsageError
-from weightloom.runtime import load
-from weightloom.runtime.tokenizing.chat_template import ChatTemplate, find_template
-from weightloom.runtime.tokenizing.tokenizer import load_tokenizer
+from weightloom.engine.errors import UsageError
+from weightloom.runtime.tokenizing.chat_template import ChatTemplate
 
-TEMPLATE = "{% for m in messages %}{{ bos_token }}[{{ m['role'] }}] {{ m['content'] | trim }}\n{% endfor %}"
 MESSAGES = [{"role": "user", "content": " hi "}]
 
 
@@ -23,62 +17,11 @@ def render(text: str, **options: Any) -> str:
     return ChatTemplate(text, "here").render(MESSAGES, options)
 
 
-def place(folder: Path, where: str, text: str) -> None:
-    if where == "chat_template.jinja":
-        (folder / where).write_text(text)
-    else:
-        settings = json.loads((folder / where).read_text()) if (folder / where).exists() else {}
-        (folder / where).write_text(json.dumps({**settings, "chat_template": text}))
-
-
-PLACES = ["chat_template.jinja", "tokenizer_config.json", "chat_template.json"]
-
-
-@pytest.mark.case("C78")
-@pytest.mark.parametrize("where", PLACES)
-def test_each_place_gives_the_same_template(tmp_path: Path, where: str) -> None:
-    """C78."""
-    place(add_tokenizer(tmp_path), where, TEMPLATE)
-    found = load_tokenizer(tmp_path)
-    assert found is not None and found.template == ChatTemplate(TEMPLATE, where)
-    assert found.apply_chat_template(MESSAGES) == "<s>[user] hi\n"
-
-
-@pytest.mark.case("C78")
-@pytest.mark.parametrize(("first", "second"), [(0, 1), (0, 2), (1, 2)])
-def test_two_that_differ_warn_and_the_order_decides(tmp_path: Path, first: int, second: int) -> None:
-    """C78. Chosen: chat_template.jinja, then tokenizer_config.json, then chat_template.json; the load notes it."""
-    runnable(tmp_path)
-    place(tmp_path, PLACES[first], TEMPLATE)
-    place(tmp_path, PLACES[second], TEMPLATE + "\n")
-    assert load(tmp_path).notes == ()
-    place(tmp_path, PLACES[second], "other")
-    m = load(tmp_path)
-    assert m.notes == (f"{PLACES[first]} is used; {PLACES[second]} has another template",)
-    assert m.need_tokenizer().template.text == TEMPLATE  # type: ignore[union-attr]
-
-
-@pytest.mark.case("C78")
-@pytest.mark.parametrize("layout", ["original", "hf"])
-def test_saving_keeps_the_files(tmp_path: Path, layout: str) -> None:
-    """C78."""
-    runnable(tmp_path / "a")
-    for where in PLACES:
-        place(tmp_path / "a", where, TEMPLATE)
-    load(tmp_path / "a").save(tmp_path / "b", layout=layout)
-    for where in PLACES:
-        assert (tmp_path / "b" / where).read_bytes() == (tmp_path / "a" / where).read_bytes()
-
-
-def test_of_several_named_ones_the_default_is_meant(tmp_path: Path) -> None:
-    named = [{"name": "tool_use", "template": "t"}, {"name": "default", "template": TEMPLATE}]
-    assert find_template(tmp_path, {"chat_template": named}) == ChatTemplate(TEMPLATE, "tokenizer_config.json")
-    assert find_template(tmp_path, {}) is None
-
-
 def test_what_templates_use_is_there() -> None:
     assert render("{{ messages[0] | tojson }}") == '{"role": "user", "content": " hi "}'
     assert render("{{ '<a>é' | tojson }}") == '"<a>é"'
+    asked = "{{ {'b': 1, 'a': 'é'} | tojson(true, sort_keys=true, separators=(',', ':')) }}"
+    assert render(asked) == r'{"a":"\u00e9","b":1}'
     assert render("{% for i in range(9) %}{% if i == 2 %}{% break %}{% endif %}{{ i }}{% endfor %}") == "01"
     assert render("{% set n = namespace(x=1) %}{% set n.x = 3 * 2 ** 2 % 7 %}{{ n.x }}") == "5"
     assert render("{{ strftime_now('%Y') }}") == str(datetime.now().year)
@@ -88,6 +31,33 @@ def test_what_templates_use_is_there() -> None:
         render("{{ '%s-%d' | format('a', 3) }}{{ 'ab' * 3 }}{{ 'x' | indent(2) }}{{ '{}'.format(1) }}") == "a-3abababx1"
     )
     assert render("{{ documents }}", documents="given") == "given"
+
+
+def test_what_is_not_given_is_none() -> None:
+    """Templates that Transformers renders ask `is not none` of tools and documents."""
+    asks = "{% if tools is not none %}tools{% endif %}{% if documents is defined %}{{ documents }}{% endif %}"
+    assert render(asks) == "None" and render(asks, tools=[{}], documents=1) == "tools1"
+
+
+def test_what_the_model_said_may_be_marked() -> None:
+    marked = "{% generation %}{% set x = 2 %}{{ m.content }}{{ loop.index }}{% endgeneration %}"
+    assert render("{% for m in messages %}" + marked + "{% endfor %}{{ x }}") == " hi 1"
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{% generation %}a{{ messages[0].role }}\n{% endgeneration %}\nb",
+        "{{ messages | tojson(indent=2) }}{{ {'b': [1, 'é']} | tojson(separators=(',', ':')) }}",
+        "{% for x in range(5) %}{% if x == 3 %}{% break %}{% endif %}{{ x }}{% endfor %}{{ tools is none }}",
+        "{%- set n = namespace(x=0) %}\n  {% for m in messages %}\n{% set n.x = n.x + 1 %}{% endfor %}{{ n.x }}",
+        "{{ messages[0]['content'].strip().upper() }}{{ dict(a=1).items() | list }}{{ 'a,b'.split(',') }}",
+    ],
+)
+def test_transformers_renders_the_same(text: str) -> None:
+    utils = pytest.importorskip("transformers.utils.chat_template_utils")
+    assert render(text) == utils.render_jinja_template([MESSAGES], chat_template=text, add_generation_prompt=True)[0][0]
 
 
 @pytest.mark.parametrize(
@@ -146,9 +116,3 @@ def test_a_template_cannot_change_the_messages() -> None:
     with pytest.raises(UsageError):
         ChatTemplate("{% set _ = messages.pop() %}", "here").render(messages, {})
     assert messages == [{"role": "user", "content": "x"}]
-
-
-def test_files_that_are_no_text_are_named(tmp_path: Path) -> None:
-    (tmp_path / "chat_template.jinja").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConfigError, match=r"chat_template\.jinja"):
-        find_template(tmp_path, {})
