@@ -59,7 +59,7 @@ def fused(base: Base, adapters: Sequence[Weighted], policy: LossPolicy) -> Fused
     reading do.
     """
     check_directories([path for path, _ in adapters])
-    forms = packed_forms(base.plan.params, base.config)
+    forms = packed_forms(base.plan, base.config)
     read = [(_read(path, base, as_unpacked(base.plan.params, forms)), scale) for path, scale in adapters]
     notes = tuple(f"{each.path}: {note}" for each, _ in read for note in each.plan.source.notes)
     fuse = _fuse([(each, scale) for each, scale in read if scale != 0])
