@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, entry_points, version
 from typing import cast
 
 import pluggy
@@ -18,7 +18,7 @@ from weightloom.engine.errors import NotInvertible, PluginError, WeightloomError
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.evidence import Evidence
 from weightloom.plugins.fitting import fitting
-from weightloom.plugins.specs import PROJECT, Specs
+from weightloom.plugins.specs import INTERFACE, PROJECT, Specs
 from weightloom.plugins.spelling import only_spelling, spellings
 from weightloom.rules.one_way import one_way_notes
 
@@ -155,7 +155,9 @@ class PluginManager:
         try:
             self._register(point.load(), f"{offer.distribution} {offer.value}")
         except WeightloomError as error:
-            self.problems.append(Problem(offer, error.seen))
+            self.problems.append(
+                Problem(offer, f"{error.seen}; expected {error.expected}" if error.expected else error.seen)
+            )
         # A stranger's code may raise anything, and must not take the others down.
         except (Exception, SystemExit) as error:
             self.problems.append(Problem(offer, f"{type(error).__name__}: {error}"))
@@ -163,6 +165,7 @@ class PluginManager:
     def _register(self, plugin: object, name: str) -> None:
         if self._hooks.is_registered(plugin):
             return
+        _refuse_too_new(plugin, name)
         try:
             self._hooks.register(plugin, name)
             self._hooks.check_pending()
@@ -212,6 +215,17 @@ class PluginManager:
 
     def _one_way(self, architecture: Architecture) -> Iterator[str]:
         yield from (f"{architecture.name}: {note}" for note in one_way_notes(architecture.rules))
+
+
+def _refuse_too_new(plugin: object, name: str) -> None:
+    wanted = getattr(plugin, "interface", 1)
+    if isinstance(wanted, bool) or not isinstance(wanted, int) or not 1 <= wanted <= INTERFACE:
+        raise PluginError(
+            f"plugin {name} is written for plugin interface {wanted!r}",
+            expected=f"a version from 1 to {INTERFACE}, which weightloom {version('weightloom')} has",
+            hint="update weightloom, or install a version of the plugin for this one",
+            field="interface",
+        )
 
 
 def _offer(point: EntryPoint) -> Offer:

@@ -1,4 +1,8 @@
-"""Every extension point of weightloom, in one place. A plugin implements what it needs and nothing else."""
+"""Every extension point of weightloom, in one place. A plugin implements what it needs and nothing else.
+
+A plugin states the version of these that it was written for: an attribute `interface` of the plugin object. One that
+does not is taken to have been written for the first.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,8 @@ if TYPE_CHECKING:
     from weightloom.plugins.architecture import Architecture
 
 PROJECT = "weightloom"
+# What a plugin's `interface` may say: the number grows with the hooks, their arguments and what they give.
+INTERFACE = 1
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)

@@ -16,6 +16,7 @@ from weightloom.runtime.commands.embed import EMBED
 from weightloom.runtime.commands.explain import EXPLAIN
 from weightloom.runtime.commands.generate import GENERATE
 from weightloom.runtime.commands.inspect import INSPECT
+from weightloom.runtime.commands.new_plugin import NEW_PLUGIN
 from weightloom.runtime.commands.plan import PLAN
 from weightloom.runtime.commands.plugins import PLUGINS
 from weightloom.runtime.commands.rules_lint import RULES_LINT
@@ -31,7 +32,7 @@ from weightloom.runtime.terminal.outcome import Outcome
 from weightloom.runtime.terminal.printing import deliver
 from weightloom.runtime.terminal.termination import hearing_termination
 
-COMMANDS = (INSPECT, PLAN, EXPLAIN, VERIFY, CONVERT, GENERATE, EMBED, ARCH, PLUGINS)
+COMMANDS = (INSPECT, PLAN, EXPLAIN, VERIFY, CONVERT, GENERATE, EMBED, ARCH, PLUGINS, NEW_PLUGIN)
 RULES_COMMANDS = (RULES_LINT, RULES_SHOW, RULES_TEST, RULES_SCHEMA)
 SURGERY_COMMANDS = (SURGERY_CHECK,)
 

@@ -11,13 +11,21 @@ GROUP = "weightloom.plugins"
 
 def install(site: Path, distribution: str, points: dict[str, str], modules: dict[str, str] | None = None) -> None:
     """Put a distribution in `site`; `points` maps model types to `module:OBJECT`, `modules` names to their text."""
+    install_points(site, distribution, {GROUP: points})
+    for name, text in (modules or {}).items():
+        (site / f"{name}.py").write_text(text)
+
+
+def install_points(site: Path, distribution: str, groups: dict[str, dict[str, str]]) -> None:
+    """Put a distribution's metadata in `site`, with entry points by group."""
     info = site / f"{distribution.replace('-', '_')}-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
-    lines = "\n".join(f"{name} = {value}" for name, value in points.items())
-    (info / "entry_points.txt").write_text(f"[{GROUP}]\n{lines}\n")
-    for name, text in (modules or {}).items():
-        (site / f"{name}.py").write_text(text)
+    sections = (
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in points.items())
+        for group, points in groups.items()
+    )
+    (info / "entry_points.txt").write_text("\n".join(sections))
 
 
 def install_example(site: Path) -> None:

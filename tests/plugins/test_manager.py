@@ -14,6 +14,7 @@ from weightloom.engine import Chunk, ConversionOp, RuleSet, WeightConverter
 from weightloom.engine.errors import NotInvertible, PluginError
 from weightloom.engine.ops.chain import Chain
 from weightloom.plugins import Architecture, PluginManager, hookimpl
+from weightloom.plugins.specs import INTERFACE
 from weightloom.rules import Registry
 from weightloom.rules.one_way import LoadOnlyWarning, one_way_notes
 
@@ -257,3 +258,22 @@ def test_the_example_is_installed_beside_the_package_and_found(tmp_path: Path) -
     weightloom = python.parent / "weightloom"
     assert "weightloom-my-llama" in run(weightloom, "arch", "my_llama", folder=tmp_path)
     assert "my_llama:PLUGIN" in run(weightloom, "plugins", folder=tmp_path)
+
+
+@pytest.mark.parametrize("interface", [INTERFACE + 1, 0, "1", True])
+def test_a_plugin_for_another_interface_is_refused_and_the_rest_work(
+    interface: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (EXAMPLE / "my_llama.py").read_text(encoding="utf-8")
+    text = text.replace("class Plugin:\n", f"class Plugin:\n    interface = {interface!r}\n")
+    module = f"future_{abs(hash(repr(interface)))}"
+    install(tmp_path, "from-the-future", {"my_llama": f"{module}:PLUGIN"}, {module: text})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    manager = PluginManager()
+    assert manager.architectures("my_llama") == ()
+    (problem,) = manager.problems
+    assert problem.offer.distribution == "from-the-future"
+    assert f"interface {interface!r}" in problem.why and f"from 1 to {INTERFACE}" in problem.why
+    with pytest.raises(PluginError, match="from-the-future"):
+        manager.architecture("my_llama")
+    assert manager.architecture("llama").name == "llama"

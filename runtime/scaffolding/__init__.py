@@ -1,0 +1,1 @@
+"""Packages for plugin authors to start from: templates, filled in and written."""
