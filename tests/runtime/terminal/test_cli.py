@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +53,7 @@ def commands(folder: Path) -> list[list[str]]:
         ["arch"],
         ["arch", "llama"],
         ["plugins"],
+        ["new-plugin", "my-arch", "--directory", str(folder / "new")],
         ["rules", "lint", rules],
         ["rules", "show", "llama"],
         ["rules", "test", rules, "--names", str(names)],
@@ -73,6 +75,7 @@ def test_every_command_gives_one_json_object_of_schema_1(cli: Cli, tmp_path: Pat
 def test_every_command_gives_text_and_an_answer_when_quiet(cli: Cli, tmp_path: Path) -> None:
     for call in commands(tmp_path):
         loud = cli(*call)
+        shutil.rmtree(tmp_path / "new", ignore_errors=True)
         quiet = cli(*call, "--quiet", *(["--overwrite"] if call[0] == "convert" else []))
         assert (loud.code, quiet.code, loud.err, quiet.err) == (0, 0, "", "")
         assert loud.out.startswith(quiet.out.rstrip("\n"))
