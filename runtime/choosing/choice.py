@@ -16,15 +16,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the user says about the rules; None where nothing was said.
+    """What the user says about the rules, and whose parameters they lead to; None where nothing was said.
 
-    `open_target`: plan by the rules alone, whatever parameters an installed architecture has.
+    `open_target`: plan by the rules alone, whatever parameters an installed architecture has. `architecture` settles
+    which, where several are installed; `text_only` asks for the text model of a checkpoint of several.
     """
 
     rules: str | None = None
     layout: str | None = None
     model_type: str | None = None
     open_target: bool = False
+    architecture: str | None = None
+    text_only: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,8 @@ class Choice:
     def reason(self) -> str:
         """Say in a line why these rules."""
         if self.identifier is None:
-            return f"no rules for it; only those of {self.wish.rules}"
+            known = "the rules" if self.name is None else f"no rules for {self.name}; only those"
+            return f"{known} of {self.wish.rules}"
         renamed = "" if self.name is None or self.name.text == self.identifier else f" (known as {self.identifier!r})"
         return f"{self.name}{renamed}"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from weightloom.runtime.terminal.arguments import add_reading
+from weightloom.runtime.terminal.arguments import add_reading, add_text_only
 from weightloom.runtime.terminal.command import Command
 from weightloom.runtime.terminal.outcome import FINE, Outcome
 
@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("path", help="a directory, an index or a file")
     parser.add_argument("name", help="a tensor of the checkpoint, or a parameter")
+    add_text_only(parser)
     add_reading(parser)
 
 

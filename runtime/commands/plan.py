@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from weightloom.runtime.terminal.arguments import add_reading, count
+from weightloom.runtime.terminal.arguments import add_reading, add_text_only, count
 from weightloom.runtime.terminal.command import Command
 from weightloom.runtime.terminal.outcome import AT_FAULT, FINE, Outcome
 from weightloom.runtime.terminal.text import aligned, plural, size
@@ -21,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", help="a directory, an index or a file")
     parser.add_argument("--limit", type=count, metavar="N", help="show the first N rows of the table")
     parser.add_argument("--all", action="store_true", help="list every name that does not fit, not a few of each kind")
+    add_text_only(parser)
     add_reading(parser)
 
 

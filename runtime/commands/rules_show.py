@@ -1,8 +1,9 @@
-"""`weightloom rules show ID`: the rules of a model type or class, resolved, in the order in which they act."""
+"""`weightloom rules show ID|FILE`: the rules of a model type, a class or a file, in the order in which they act."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weightloom.runtime.terminal.command import Command
@@ -11,20 +12,20 @@ from weightloom.runtime.terminal.text import plural
 
 if TYPE_CHECKING:
     from weightloom.engine.mapping.rule import Rule
+    from weightloom.runtime.choosing.choice import Choice
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("identifier", metavar="ID", help="a model type or class name")
+    parser.add_argument("identifier", metavar="ID|FILE", help="a model type, a class name, or the path of a rule file")
     parser.add_argument("--layout", metavar="NAME", help="the layout (hf where there is one)")
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """List the rules."""
-    from weightloom.runtime.choosing.choice import Wish, choose
     from weightloom.runtime.inspecting.summary import choice_json, choice_lines
 
-    choice = choose(None, Wish(layout=args.layout, model_type=args.identifier), args.identifier)
+    choice = _of_file(args) if _is_file(args.identifier) else _known(args)
     rules = choice.rules()
     lines = [*choice_lines(choice), "", *(_line(number, rule) for number, rule in enumerate(rules, 1))]
     data = {
@@ -34,6 +35,31 @@ def run(args: argparse.Namespace) -> Outcome:
         "rules": [_json(rule) for rule in rules],
     }
     return Outcome(FINE, data, "\n".join(lines), plural(len(rules), "rule"))
+
+
+def _is_file(text: str) -> bool:
+    return text.endswith((".yaml", ".yml")) or Path(text).is_file()
+
+
+def _of_file(args: argparse.Namespace) -> Choice:
+    from weightloom.runtime.choosing.choice import Wish, choose
+
+    return choose(None, Wish(rules=args.identifier, layout=args.layout), args.identifier)
+
+
+def _known(args: argparse.Namespace) -> Choice:
+    """Choose by a name; raises UsageError, with the nearest, for one that no rules are known by."""
+    from weightloom.engine.errors import CheckpointError, UsageError
+    from weightloom.runtime.choosing.choice import Wish, choose
+
+    try:
+        return choose(None, Wish(layout=args.layout, model_type=args.identifier), args.identifier)
+    except CheckpointError as error:
+        raise UsageError(
+            f"no rules for {args.identifier!r}",
+            expected=error.expected,
+            hint="give one of these, or the path of a rule file (rules show FILE.yaml)",
+        ) from error
 
 
 def _line(number: int, rule: Rule) -> str:
@@ -54,4 +80,4 @@ def _json(rule: Rule) -> dict[str, Any]:
     }
 
 
-RULES_SHOW = Command("show", "list the rules of a model type or class, in order", add_arguments, run)
+RULES_SHOW = Command("show", "list the rules of a model type, a class or a file, in order", add_arguments, run)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from weightloom.engine.checkpoints.checkpoint import Checkpoint
 from weightloom.engine.errors import ConfigError, MissingExtra
-from weightloom.runtime.choosing.choice import Choice, Wish
-from weightloom.runtime.choosing.layout_seen import choose_opened
+from weightloom.runtime.choosing.choice import Choice, Wish, find_choice
+from weightloom.runtime.choosing.layout_seen import choose_opened, find_opened
+from weightloom.runtime.choosing.text_half import text_section
 from weightloom.runtime.configs.config import Config
 from weightloom.runtime.configs.repairs import with_repairs
 from weightloom.runtime.extras import need_mlx
@@ -50,7 +51,8 @@ class Planned:
 
 def wish_of(args: argparse.Namespace) -> Wish:
     """Take what the arguments say about the rules."""
-    return Wish(args.rules, args.read_layout, args.model_type, args.open_target)
+    text_only = True if vars(args).get("text_only") else None
+    return Wish(args.rules, args.read_layout, args.model_type, args.open_target, args.architecture, text_only)
 
 
 @contextmanager
@@ -62,9 +64,19 @@ def planned(path: str, wish: Wish) -> Iterator[Planned]:
     UsageError and StorageError as opening, choosing and planning do.
     """
     with open_path(path) as opened:
-        choice = choose_opened(opened, wish, path)
+        choice = _text_choice(opened, wish, path) or choose_opened(opened, wish, path)
         plan, target = plan_opened(opened, choice)
         yield Planned(opened.checkpoint, opened.config, choice, plan, target)
+
+
+def _text_choice(opened: Opened, wish: Wish, path: str) -> Choice | None:
+    """Choose by the text model's type where it alone is asked for and nothing is known of the whole; else None."""
+    config = opened.config
+    if not wish.text_only or config is None or find_opened(opened, wish, path) is not None:
+        return None
+    section = text_section(config.values)
+    own = config.values[section].get("model_type") if section else None
+    return find_choice(config, replace(wish, model_type=own)) if isinstance(own, str) else None
 
 
 def plan_opened(opened: Opened, choice: Choice) -> tuple[Plan, Target]:
@@ -83,25 +95,34 @@ def plan_opened(opened: Opened, choice: Choice) -> tuple[Plan, Target]:
 def _with_architecture(opened: Opened, choice: Choice) -> tuple[Plan, Target] | Target:
     """Plan against an architecture's parameters; or say why there are none to plan against."""
     wish = choice.wish
-    if wish.open_target or wish.model_type is not None:
+    if wish.open_target or (wish.model_type is not None and not wish.text_only):
         return Target("whatever the rules give, as asked")
     model_type = opened.config.model_type if opened.config else None
     if model_type is None:
         return Target("no model_type says whose parameters")
     from weightloom.plugins.manager import PluginManager
 
-    if (manager := PluginManager()).find(model_type) is None:
-        return Target(f"no architecture for {model_type!r} is installed")
+    if (manager := PluginManager()).find(model_type) is None and not wish.text_only:
+        inner = "; --text-only plans its text model" if text_section(opened.need_config().values) else ""
+        return Target(f"no architecture for {model_type!r} is installed{inner}")
     try:
         need_mlx()
         from weightloom.runtime.preparing.prepare import prepare
 
-        found = prepare(opened, rules=wish.rules, layout=choice.layout, manager=manager)
+        found = prepare(
+            opened,
+            rules=wish.rules,
+            layout=choice.layout,
+            architecture=wish.architecture,
+            manager=manager,
+            text_only=wish.text_only,
+        )
     except (ConfigError, MissingExtra) as error:
         text = f"not those of the architecture for {model_type!r}, which cannot be built: {error.seen}"
         return Target(text, error if isinstance(error, ConfigError) else None)
     class_name, classes = opened.config.class_name if opened.config else None, found.architecture.class_names
-    if class_name is not None and classes and class_name not in classes:
+    if found.half is None and class_name is not None and classes and class_name not in classes:
         return Target(f"not those of {found.architecture.name}, which builds {', '.join(classes)} and no {class_name}")
-    text = f"the parameters of {found.architecture.name} ({found.architecture.source})"
+    alone = "" if found.half is None else f", the text model alone, by {found.half.field}"
+    text = f"the parameters of {found.architecture.name} ({found.architecture.source}){alone}"
     return found.plan, Target(text, architecture=found.architecture)

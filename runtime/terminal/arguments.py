@@ -33,8 +33,16 @@ def add_reading(parser: argparse.ArgumentParser, layout: str = "--layout") -> No
     parser.add_argument("--rules", metavar="FILE", help="a rule file; its rules come before all others")
     parser.add_argument(layout, dest="read_layout", metavar="NAME", help="the layout that the checkpoint is in")
     parser.add_argument("--model-type", metavar="NAME", help="take the rules of this model type or class")
+    parser.add_argument("--architecture", metavar="NAME", help="which plugin, where several offer the model type")
     parser.add_argument(
         "--open-target", action="store_true", help="go by the rules alone, not by an architecture's parameters"
+    )
+
+
+def add_text_only(parser: argparse.ArgumentParser) -> None:
+    """Add the wish for the text model of a checkpoint with towers."""
+    parser.add_argument(
+        "--text-only", action="store_true", help="the text model alone, of a checkpoint that has towers too"
     )
 
 

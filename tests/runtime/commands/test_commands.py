@@ -180,7 +180,8 @@ def test_rules_show_in_order_with_places(cli: Cli) -> None:
 
 def test_rules_show_something_unknown(cli: Cli) -> None:
     ran = cli("rules", "show", "mixtrall")
-    assert ran.code == 1 and "mixtral" in ran.err.split("nearest")[1]
+    assert ran.code == 2 and "mixtral" in ran.err.split("nearest")[1]
+    assert "--model-type" not in ran.err and "rules show FILE.yaml" in ran.err
     assert cli("rules", "show", "mixtral", "--layout", "nosuch").code == 2
 
 
