@@ -34,7 +34,7 @@ def _plugins_own(choice: Choice) -> RuleSet:
     from weightloom.runtime.extras import need_mlx
 
     need_mlx()
-    return PluginManager().architecture(choice.identifier).rules
+    return PluginManager().architecture(choice.identifier, choice.wish.architecture).rules
 
 
 def user_rules(file: str, layout: str | None, or_usual: bool = False) -> RuleSet:

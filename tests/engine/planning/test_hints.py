@@ -82,6 +82,7 @@ def test_fewer_and_more_layers_than_the_file_has() -> None:
     assert "model.layers.2: " in more and "more layers (text_config.num_hidden_layers = 4) than the file" in more
 
 
+@pytest.mark.case("C20")
 def test_c20_sharing_is_explained_by_the_config_s_own_field() -> None:
     """C20: a layer that is there and lacks what others have."""
     params = {name: shape for name, shape in T0.items() if "layers.1.self_attn.k" not in name}
@@ -91,6 +92,7 @@ def test_c20_sharing_is_explained_by_the_config_s_own_field() -> None:
     assert "num_kv" not in hints(T0, params, num_kv_shared_layers=0)
 
 
+@pytest.mark.case("C32")
 def test_c32_a_missing_head_is_explained_by_the_flag() -> None:
     """C32: the tensor, that the flag is false, and both ways out; nested flags too."""
     file = {name: shape for name, shape in T0.items() if name != "lm_head.weight"}

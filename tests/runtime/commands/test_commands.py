@@ -234,3 +234,15 @@ def test_a_config_that_no_module_is_built_from_would_not_load(cli: Cli, tmp_path
     ran = cli("plan", path)
     assert ran.code == 1 and "would load: no" in ran.out and "hidden_size is None" in ran.err
     assert cli("plan", path, "--open-target").code == 0
+
+
+def test_rules_show_a_file(cli: Cli, tmp_path: Path) -> None:
+    """A rule file is shown by its path; what it does not have is said of the file."""
+    path = rule_file(tmp_path, "rename: {from: '^net\\.', to: 'model.'}")
+    found = cli("rules", "show", path, "--json").data
+    assert found["rules"][0]["file"] == str(path) and found["choice"]["decided_by"] == f"the rules of {path}"
+    assert "--model-type" not in cli("rules", "show", path).out
+    ran = cli("rules", "show", path, "--layout", "nosuch")
+    assert ran.code == 2 and "has no layout 'nosuch'" in ran.err
+    ran = cli("rules", "show", tmp_path / "nosuch.yaml")
+    assert ran.code != 0 and "cannot read the rule file" in ran.err and "--model-type" not in ran.err

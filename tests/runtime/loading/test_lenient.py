@@ -30,6 +30,7 @@ def cases() -> dict[str, tuple[Arrays, str]]:
 
 @pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize("kind", list(cases()))
+@pytest.mark.case("C80")
 def test_c80_what_is_refused_leniently_too(tmp_path: Path, kind: str, strict: bool) -> None:
     """C80."""
     file, said = cases()[kind]
@@ -37,6 +38,7 @@ def test_c80_what_is_refused_leniently_too(tmp_path: Path, kind: str, strict: bo
         load(checkpoint(tmp_path, file), strict=strict)
 
 
+@pytest.mark.case("C82")
 def test_c82_a_lenient_load_says_what_it_leaves_out(tmp_path: Path) -> None:
     """C82: layer 0 is loaded, the nine tensors of layer 1 are reported as one group, and are saved back."""
     path = checkpoint(tmp_path / "t0", t0(), {**T0_CONFIG, "num_hidden_layers": 1})
@@ -50,6 +52,7 @@ def test_c82_a_lenient_load_says_what_it_leaves_out(tmp_path: Path) -> None:
     assert (tmp_path / "back/model.safetensors").read_bytes() == (path / "model.safetensors").read_bytes()
 
 
+@pytest.mark.case("C81")
 def test_c81_the_prefix_that_is_named_is_a_rule_that_loads(tmp_path: Path, cli: Cli) -> None:
     """C81: few lines, the full list with --all, all names in JSON; and the rule, put into a file, loads."""
     path = checkpoint(tmp_path / "net", filled(t0_shapes(2, "net.")))
