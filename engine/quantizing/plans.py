@@ -88,4 +88,4 @@ def _behind(plan: Plan, groups: list[Group], tied: list[Tied], ends: Mapping[str
     lossy = LoadReport(lossy=tuple(lossy_records(groups)))
     after = plan.then(Plan(made, {**others, **written, **ends}, [*groups, *same], report=lossy))
     report = replace(after.report, tied=tuple(tied))
-    return replace(after, report=report, resolver=plan.resolver, hints=plan.hints)
+    return replace(after, report=report, resolver=plan.resolver)

@@ -20,7 +20,7 @@ from weightloom.plugins.llama import LLAMA
 class Plugin:
     @hookimpl
     def weightloom_architectures(self):
-        return [replace(LLAMA, name="mine"), replace(LLAMA, name="other")]
+        return [replace(LLAMA, name=name, model_types=("twofold",)) for name in ("mine", "other")]
 PLUGIN = Plugin()
 """
 
@@ -47,11 +47,12 @@ def test_without_it_the_whole_is_planned_and_the_way_out_named(cli: Cli, tmp_pat
 
 def test_an_architecture_of_several_is_chosen(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two plugins that offer one model type: nothing is taken in silence, on no command that plans."""
-    install(tmp_path / "site", "two", {"twofold": "two:PLUGIN"}, {"two": TWO.replace('LLAMA, name', 'LLAMA, model_types=("twofold",), name')})  # fmt: skip
+    install(tmp_path / "site", "two", {"twofold": "two:PLUGIN"}, {"two": TWO})
     monkeypatch.syspath_prepend(tmp_path / "site")
     path = write_model(tmp_path / "model", "llama")
     (path / "config.json").write_text((path / "config.json").read_text().replace('"llama"', '"twofold"'))
-    for line in (["plan", path], ["explain", path, "model.norm.weight"], ["convert", path, tmp_path / "out", "--layout", "hf"]):  # fmt: skip
+    convert = ["convert", path, tmp_path / "out", "--layout", "hf"]
+    for line in (["plan", path], ["explain", path, "model.norm.weight"], convert):
         ran = cli(*line)
         assert ran.code == 1 and "mine" in ran.err and "other" in ran.err
         assert cli(*line, "--architecture", "other").code == 0
