@@ -19,6 +19,7 @@ from weightloom.runtime.tokenizing.sentencepiece_backend import sentencepiece_ba
 from weightloom.runtime.tokenizing.sentencepiece_classes import sentencepiece_use
 from weightloom.runtime.tokenizing.sentencepiece_model import SentencePieceModel, read_sentencepiece
 from weightloom.runtime.tokenizing.special_tokens import SETTINGS, SpecialTokens, add_special
+from weightloom.runtime.tokenizing.stated_token import Finding
 from weightloom.runtime.tokenizing.tekken import read_tekken
 from weightloom.runtime.tokenizing.tiktoken_file import read_tiktoken, tiktoken_kind
 from weightloom.runtime.tokenizing.vocabulary_file import bad_vocabulary, found_whole
@@ -47,7 +48,7 @@ def read_vocabulary(file: Path, kind: Vocabulary, stated: SpecialTokens) -> tupl
         _add(file, found.backend, stated)
     own = {name: text for name, text in found.roles.items() if name not in stated.absent}
     named = {**own, **stated.named}
-    add_special(found.backend, iter([*named.values(), *stated.further]))
+    add_special(found.backend, iter([*named.values(), *stated.further]), stated.findings)
     if kind is not Vocabulary.TOKENIZER_JSON:
         _frame(file.parent / SETTINGS, settings, found, named)
     return found.backend, named
@@ -105,6 +106,7 @@ _READERS: Mapping[Vocabulary, Callable[[Path, Mapping[str, Any], SpecialTokens],
 }
 # Has a character that no vocabulary has as a token: what a file says of unknown ones and of ends is then used.
 _PROBE = "a \U0010fffd"
+_PLAIN = Finding(special=False, lstrip=False, rstrip=False, single_word=False, normalized=False)
 # What says no more than that there is a tokenizer.
 _ANY_CLASS = {None, "PreTrainedTokenizer", "PreTrainedTokenizerFast", "TokenizersBackend"}
 
@@ -122,9 +124,12 @@ def _class_name(file: Path, settings: Mapping[str, Any]) -> str | None:
 
 
 def _add(file: Path, backend: tokenizers.Tokenizer, stated: SpecialTokens) -> None:
-    """Add the tokens that are stated with an id, which must be the one that the vocabulary gives them."""
-    for number, (text, special) in sorted(stated.by_id.items()):
-        found_whole(backend, [text], special=special)
+    """Add the tokens that are stated with an id, which must be the one that the vocabulary gives them.
+
+    Of others that it has, those that say how they are found are found so.
+    """
+    for number, text in sorted(stated.by_id.items()):
+        backend.add_tokens([stated.findings.get(text, _PLAIN).of(text)])
         if backend.token_to_id(text) != number:
             raise bad_vocabulary(
                 file,
@@ -132,6 +137,8 @@ def _add(file: Path, backend: tokenizers.Tokenizer, stated: SpecialTokens) -> No
                 f"{number}, as {SETTINGS} says",
                 f"added_tokens_decoder.{number}",
             )
+    there = (text for text in stated.findings if backend.token_to_id(text) is not None)
+    backend.add_tokens([stated.findings[text].of(text) for text in there])
 
 
 def _frame(file: Path, settings: Mapping[str, Any], found: Read, named: Mapping[str, str]) -> None:
