@@ -10,9 +10,10 @@ from weightloom.engine.spec import TensorSpec
 from weightloom.plugins.binding import param_specs
 
 if TYPE_CHECKING:
+    import mlx.core as mx
     import mlx.nn as nn
 
-    from weightloom.plugins.layers.lora import LowRank
+    from weightloom.plugins.layers.terms import Term
 
 
 def unpacked_specs(module: nn.Module) -> dict[str, TensorSpec]:
@@ -47,6 +48,21 @@ def _packed(module: nn.Module) -> Iterator[tuple[str, tuple[tuple[str, ...], tup
                 yield f"{path}.{name}", (beside, (*stack, words * 32 // bits))
 
 
+def dense_weight(module: nn.Module, name: str) -> mx.array:
+    """Give a weight of a linear layer, an embedding or a stack of experts, unpacked where it is packed."""
+    import mlx.core as mx
+    import mlx.nn as nn
+
+    from weightloom.plugins.layers.experts import Experts
+
+    path, key = _split(name)
+    layer = dict(module.named_modules())[path]
+    if isinstance(layer, nn.QuantizedLinear | nn.QuantizedEmbedding):
+        how = (layer.group_size, layer.bits, layer.mode)
+        return mx.dequantize(layer.weight, layer.scales, layer.get("biases"), *how)
+    return layer.dense(key) if isinstance(layer, Experts) else layer[key]
+
+
 def unchangeable(module: nn.Module, names: Iterable[str]) -> tuple[str, ...]:
     """Name those of these parameters beside which no factors can be put."""
     from weightloom.plugins.layers.lora import changeable
@@ -56,7 +72,7 @@ def unchangeable(module: nn.Module, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name, path, key in split if path not in layers or not changeable(layers[path], key))
 
 
-def attach(module: nn.Module, terms: Mapping[str, tuple[LowRank, ...]]) -> None:
+def attach(module: nn.Module, terms: Mapping[str, tuple[Term, ...]]) -> None:
     """Put changes beside a module's parameters, by parameter; raises PlanError, before any is put, naming all."""
     from weightloom.plugins.layers.lora import change
 
@@ -68,7 +84,7 @@ def attach(module: nn.Module, terms: Mapping[str, tuple[LowRank, ...]]) -> None:
             tensor=refused[0],
         )
     layers: dict[str, nn.Module] = dict(module.named_modules())
-    by_layer: dict[str, dict[str, tuple[LowRank, ...]]] = {}
+    by_layer: dict[str, dict[str, tuple[Term, ...]]] = {}
     for name, each in terms.items():
         path, key = _split(name)
         by_layer.setdefault(path, {})[key] = each

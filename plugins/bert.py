@@ -228,7 +228,7 @@ BERT = Architecture(
     build=Model,
     fields=Config,
     rules=RuleSet([Drop([r"^cls\.", r"^classifier\."], why="a head, which an encoder does not use")]),
-    adapters="adapters for encoders are not supported yet",
+    adapters=("lora", "dora"),
 )
 
 

@@ -40,21 +40,22 @@ class Exchange:
 
 
 def exchanges(module: nn.Module, wholes: Mapping[str, Mapping[str, mx.array]]) -> tuple[Exchange, ...]:
-    """Make ready what replaces a module's parameters, in its dtype; `wholes` has arrays by adapter and parameter."""
+    """Make ready what replaces a module's parameters, in its dtype; `wholes` has arrays by adapter and parameter.
+
+    An array that is the base's own, as PEFT writes beside the factors of embeddings, replaces nothing.
+    """
     layers: dict[str, nn.Module] = dict(module.named_modules())
     own = parameters(module)
     names = sorted({name for arrays in wholes.values() for name in arrays})
-    split = ((name, *name.rpartition(".")[::2]) for name in names)
-    return tuple(
-        Exchange(
-            name,
-            layers[path],
-            key,
-            own[name],
-            {adapter: arrays[name].astype(own[name].dtype) for adapter, arrays in wholes.items() if name in arrays},
-        )
-        for name, path, key in split
-    )
+    split = ((name, *name.rpartition(".")[::2], _others(name, own[name], wholes)) for name in names)
+    return tuple(Exchange(name, layers[path], key, own[name], others) for name, path, key, others in split if others)
+
+
+def _others(name: str, base: mx.array, wholes: Mapping[str, Mapping[str, mx.array]]) -> dict[str, mx.array]:
+    import mlx.core as mx
+
+    cast = {adapter: arrays[name].astype(base.dtype) for adapter, arrays in wholes.items() if name in arrays}
+    return {adapter: array for adapter, array in cast.items() if not mx.array_equal(array, base, equal_nan=True)}
 
 
 def refuse_packed(module: nn.Module, replaced: Sequence[str], file: object) -> None:

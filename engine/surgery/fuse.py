@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from weightloom.engine.surgery.glob import Glob
+from weightloom.engine.surgery.lengths import Lengths
 from weightloom.engine.surgery.names import Names
 from weightloom.engine.surgery.operation import Edit, Operation
 from weightloom.engine.surgery.steps import irreversible
@@ -22,16 +23,31 @@ EVERYTHING = Glob("**")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Factors:
-    """A change `scale * b @ a`: `a` (..., rank, columns), `b` (..., rows, rank), floats of any dtype."""
+    """A change `scale * b @ a`: `a` (..., rank, columns), `b` (..., rows, rank), floats of any dtype.
+
+    With `lengths` the sum of weight and product is brought to these. `share` is how much of the change is made.
+    """
 
     a: mx.array
     b: mx.array
     scale: float
+    lengths: Lengths | None = None
+    share: float = 1.0
+
+    def added_to(self, weight: mx.array) -> mx.array:
+        """Give what it adds to a weight (..., rows, columns), float32."""
+        import mlx.core as mx
+
+        product = self.scale * (self.b.astype(mx.float32) @ self.a.astype(mx.float32))
+        if self.lengths is None:
+            return self.share * product
+        changed = weight + product
+        return self.share * (self.lengths.gain(changed) * changed - weight)
 
 
 @dataclass(frozen=True, slots=True)
 class LowRankAdded:
-    """Slot `at` plus changes of low rank: all are summed in float32 and rounded once to the slot's dtype."""
+    """Slot `at` plus changes, each of the slot as it is: summed in float32 and rounded once to the slot's dtype."""
 
     at: int
     factors: tuple[Factors, ...]
@@ -46,9 +62,8 @@ class LowRankAdded:
         """Multiply the factors, and add."""
         import mlx.core as mx
 
-        total = arrays[0].astype(mx.float32)
-        for each in self.factors:
-            total = total + each.scale * (each.b.astype(mx.float32) @ each.a.astype(mx.float32))
+        weight = arrays[0].astype(mx.float32)
+        total = sum((each.added_to(weight) for each in self.factors), weight)
         return (total.astype(arrays[0].dtype),)
 
     def inverse(self) -> LowRankAdded:

@@ -76,6 +76,11 @@ class Experts(nn.Module):
         """Tokens (M, 1, in) times a matrix of the stack `name`: the one that each token has in `rows` (M,)."""
         return mx.gather_mm(tokens, self[name].swapaxes(-1, -2), rhs_indices=rows, sorted_indices=ordered)
 
+    def dense(self, name: str) -> mx.array:
+        """Give the stack `name`, unpacked where it is packed."""
+        stack: mx.array = self[name]
+        return stack
+
     def packed(self, name: str, how: Quantization) -> QuantizedExperts:
         """Give the same layer with the stack `name` packed."""
         return QuantizedExperts(self._sizes, self._act, {name: how})
@@ -114,6 +119,14 @@ class QuantizedExperts(Experts):
             mode=how.mode,
             sorted_indices=ordered,
         )
+
+    def dense(self, name: str) -> mx.array:
+        """Give the stack `name`, unpacked where it is packed."""
+        if name not in self._how:
+            return super().dense(name)
+        how = self._how[name]
+        scales, biases = self[f"{name}_scales"], self.get(f"{name}_biases")
+        return mx.dequantize(self[name], scales, biases, how.group_size, how.bits, how.mode)
 
     def packed(self, name: str, how: Quantization) -> QuantizedExperts:
         """Give the same layer with the stack `name` packed too."""

@@ -1,4 +1,4 @@
-"""Changes of low rank beside a layer's own parameters: W + scale * B @ A, arXiv 2106.09685, while W stays as it is.
+"""Changes beside a layer's own parameters: W + scale * B @ A, arXiv 2106.09685, while W stays as it is.
 
 A layer that is changed is of a class of its own, made from its former one: its parameters and their names stay what
 they were. With every scale at zero it computes what the former one does and nothing else.
@@ -16,13 +16,7 @@ import mlx.nn as nn
 
 from weightloom.engine.errors import PlanError
 from weightloom.plugins.layers.experts import Experts
-
-
-class Dial:
-    """The scale that all terms of one adapter share; they look when they are used."""
-
-    def __init__(self, scale: float = 1.0) -> None:
-        self.scale = scale
+from weightloom.plugins.layers.terms import Dial, Made, Term
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,22 +36,27 @@ class LowRank:
         """What the product is multiplied by now."""
         return self.scale * self.dial.scale
 
-    def times(self, x: mx.array) -> mx.array:
+    @property
+    def acts(self) -> bool:
+        """Whether it adds anything now."""
+        return self.now != 0
+
+    def times(self, x: mx.array, made: Made) -> mx.array:
         """Tokens (..., columns) -> what is added to the layer's (..., rows)."""
         return self.now * ((x @ self.a.T) @ self.b.T)
 
-    def rows(self, tokens: mx.array) -> mx.array:
+    def rows(self, tokens: mx.array, made: Made) -> mx.array:
         """Tokens (...) int -> what is added to the embeddings (..., columns)."""
         return self.now * (self.b[tokens] @ self.a)
 
-    def times_chosen(self, x: mx.array, rows: mx.array, ordered: bool) -> mx.array:
+    def times_chosen(self, x: mx.array, rows: mx.array, ordered: bool, made: Made) -> mx.array:
         """Tokens (M, 1, columns) and the matrix of a stack that each takes, (M,) -> what is added, (M, 1, rows)."""
         for factor in (self.a, self.b):
             x = mx.gather_mm(x, factor.swapaxes(-1, -2), rhs_indices=rows, sorted_indices=ordered)
         return self.now * x
 
 
-Terms = Mapping[str, tuple[LowRank, ...]]
+Terms = Mapping[str, tuple[Term, ...]]
 """The changes of a layer's parameters, by the parameter's name in the layer."""
 
 
@@ -66,32 +65,41 @@ class _Changed:
 
     _terms: Terms
 
-    def _active(self, key: str) -> Iterable[LowRank]:
-        return (term for term in self._terms.get(key, ()) if term.now != 0)
+    def _active(self, key: str) -> Iterable[Term]:
+        return (term for term in self._terms.get(key, ()) if term.acts)
 
 
 class _ChangedLinear(_Changed):
     def __call__(self, x: mx.array) -> mx.array:
-        made = cast("Any", super()).__call__(x)
-        return _sum(made, (term.times(x) for term in self._active("weight")))
+        own = cast("Any", super())
+        total, bias = own.__call__(x), cast("Any", self).get("bias")
+
+        def plain(y: mx.array) -> mx.array:
+            return y if bias is None else y - bias
+
+        made = Made(plain(total), lambda other: plain(own.__call__(other)))
+        return _sum(total, (term.times(x, made) for term in self._active("weight")))
 
 
 class _ChangedEmbedding(_Changed):
     def __call__(self, x: mx.array) -> mx.array:
-        made = cast("Any", super()).__call__(x)
-        return _sum(made, (term.rows(x) for term in self._active("weight")))
+        own = cast("Any", super())
+        made = Made(own.__call__(x), own.__call__)
+        return _sum(made.result, (term.rows(x, made) for term in self._active("weight")))
 
     def as_linear(self, x: mx.array) -> mx.array:
         """Score tokens with the changed embeddings."""
-        made = cast("Any", super()).as_linear(x)
-        return _sum(made, (term.times(x) for term in self._active("weight")))
+        own = cast("Any", super())
+        made = Made(own.as_linear(x), own.as_linear)
+        return _sum(made.result, (term.times(x, made) for term in self._active("weight")))
 
 
 class _ChangedExperts(_Changed):
     def times(self, name: str, tokens: mx.array, rows: mx.array, ordered: bool) -> mx.array:
         """As of the layer it was, and what the changes of the stack `name` add."""
-        made = cast("Any", super()).times(name, tokens, rows, ordered)
-        return _sum(made, (term.times_chosen(tokens, rows, ordered) for term in self._active(name)))
+        own = cast("Any", super())
+        made = Made(own.times(name, tokens, rows, ordered), lambda other: own.times(name, other, rows, ordered))
+        return _sum(made.result, (term.times_chosen(tokens, rows, ordered, made) for term in self._active(name)))
 
 
 _KINDS: Mapping[type, type] = {
@@ -104,7 +112,7 @@ _KINDS: Mapping[type, type] = {
 
 
 def changeable(layer: nn.Module, key: str) -> bool:
-    """Say whether a layer's parameter `key` can have changes of low rank beside it."""
+    """Say whether a layer's parameter `key` can have changes beside it."""
     kind = next((kind for kind in _KINDS if isinstance(layer, kind)), None)
     return kind is not None and (key in layer if kind is Experts else key == "weight")
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from math import sqrt
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from weightloom.engine.errors import ConfigError, RuleError
 from weightloom.engine.mapping.endings import is_ending
@@ -24,14 +24,13 @@ _LORA = "LORA"
 # They say how the adapter was made, or which modules have factors, which the file itself says.
 _SILENT = frozenset(
     (
-        *("task_type", "auto_mapping", "peft_version", "base_model_name_or_path", "revision", "inference_mode"),
+        *("task_type", "auto_mapping", "base_model_name_or_path", "revision", "inference_mode"),
         *("target_modules", "exclude_modules", "layers_to_transform", "layers_pattern", "lora_dropout"),
         *("megatron_config", "megatron_core", "loftq_config", "eva_config", "corda_config", "lora_ga_config"),
         *("qalora_group_size", "runtime_config"),
     )
 )
 _REFUSED = {
-    "fan_in_fan_out": "false: the layers here are linear ones, whose weights are (out, in)",
     "lora_bias": "no biases beside the factors",
     "layer_replication": "the base's layers as they are",
     "trainable_token_indices": "no single rows of the embeddings",
@@ -46,6 +45,11 @@ _REFUSED = {
 }
 # Ways to begin that take the adapter's first form out of the base's weights.
 _CHANGES_BASE = ("pissa", "olora", "corda", "lora_ga", "loftq")
+_UNCHANGED_BASE = (
+    "an adapter for the base as it is: such a one begins as a part of the base's weights and goes with what is left of "
+    "them, which its file does not have (save it with PEFT's path_initial_model_for_weight_conversion; one that was "
+    "saved beside its own base has init_lora_weights true)"
+)
 
 
 @dataclass(frozen=True)
@@ -64,8 +68,10 @@ class AdapterConfig:
     target_parameters: tuple[str, ...] | None = None
     modules_to_save: tuple[str, ...] | None = None
     use_dora: bool = False
-    bias: str = "none"
+    fan_in_fan_out: bool = False
+    bias: Literal["none", "all", "lora_only"] = "none"
     init_lora_weights: bool | str | None = None
+    peft_version: str | None = None
     notes: tuple[str, ...] = field(default=())
 
     def rank(self, module: str) -> int:
@@ -102,6 +108,7 @@ def read_adapter_config(path: Path) -> AdapterConfig:
 
 
 def _checked(content: Mapping[str, Any]) -> AdapterConfig:
+    _refuse_other_kinds(content)
     config = read(AdapterConfig, {name: value for name, value in content.items() if name != "notes"})
     _refuse(content, config)
     _check_numbers(config)
@@ -111,14 +118,19 @@ def _checked(content: Mapping[str, Any]) -> AdapterConfig:
     return AdapterConfig(**{**{each.name: getattr(config, each.name) for each in fields(config)}, "notes": notes})
 
 
+def _refuse_other_kinds(content: Mapping[str, Any]) -> None:
+    """Raise ConfigError for another kind of adapter, which has other fields too."""
+    kind = content.get("peft_type", _LORA)
+    if kind != _LORA:
+        raise _bad("peft_type", kind, _LORA)
+
+
 def _refuse(content: Mapping[str, Any], config: AdapterConfig) -> None:
-    if config.peft_type != _LORA:
-        raise _bad("peft_type", config.peft_type, _LORA)
-    if config.bias != "none":
-        raise _bad("bias", config.bias, "none: biases are not an adapter's here")
     begun = config.init_lora_weights
     if isinstance(begun, str) and begun.startswith(_CHANGES_BASE):
-        raise _bad("init_lora_weights", begun, "an adapter for the base as it is (PEFT converts it when it saves)")
+        raise _bad("init_lora_weights", begun, _UNCHANGED_BASE)
+    if config.use_dora and config.target_parameters:
+        raise _bad("use_dora", True, "false beside target_parameters, of which PEFT has no lengths")
     for name, expected in _REFUSED.items():
         if content.get(name) not in (None, False, [], {}):
             raise _bad(name, content[name], expected)

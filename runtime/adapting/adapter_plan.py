@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING
 
 from weightloom.engine import Change, Plan, RuleSet, TensorSpec, changes, plan_adapter
 from weightloom.engine.errors import PlanError, UsageError
-from weightloom.engine.planning.lifting import WHOLE
+from weightloom.engine.planning.lifting import COLUMNS, ROWS, WHOLE, A
+from weightloom.engine.surgery.fuse import Factors
+from weightloom.engine.surgery.lengths import Lengths
 from weightloom.runtime.adapting.adapter_source import AdapterSource
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
+
+    import mlx.core as mx
 
     from weightloom.plugins.architecture import Architecture
 
-KIND = "lora"
+KIND, DECOMPOSED = "lora", "dora"
 _UNFIT = ("unexpected", "missing", "mismatched", "incomplete", "ambiguous")
 
 
@@ -35,6 +39,18 @@ class AdapterPlan:
         """The parameters that are replaced."""
         prefix = f"{WHOLE}."
         return tuple(sorted(name.removeprefix(prefix) for name in self.plan.params if name.startswith(prefix)))
+
+    def factors(self, arrays: Mapping[str, mx.array], share: float = 1.0) -> Iterator[tuple[str, Factors]]:
+        """Give each changed parameter with the change, of which a share is made; `arrays` are the plan's."""
+        for each in self.changes:
+            a, b, scale = arrays[each.a], arrays[each.b], self.scales[each.parameter]
+            yield each.parameter, Factors(a, b, scale, _lengths(each, arrays), share)
+
+
+def _lengths(change: Change, arrays: Mapping[str, mx.array]) -> Lengths | None:
+    if change.magnitude is None:
+        return None
+    return Lengths(arrays[change.magnitude], -2 if change.by_columns else -1)
 
 
 def refuse_unless_taken(architecture: Architecture, kind: str = KIND) -> None:
@@ -55,26 +71,38 @@ def plan_on(
 
     Raises PlanError listing all that does not fit.
     """
-    plan = plan_adapter(source.checkpoint, source.names, rules, params, config=config)
-    _check(plan, source, params)
+    fitted = source.fit(params, rules.base_model_prefix)
+    plan = plan_adapter(source.checkpoint, fitted.names, rules, params, config=config)
+    _check(plan, source, params, fitted.decomposed)
     found = changes(plan)
-    return AdapterPlan(source, plan, found, {each.parameter: _scale(each, source) for each in found})
+    return AdapterPlan(source, plan, found, {each.parameter: _scale(each, fitted.scales) for each in found})
 
 
-def _scale(change: Change, source: AdapterSource) -> float:
+def _scale(change: Change, scales: Mapping[str, float]) -> float:
     """Give the scale that all parts of a change have; raises PlanError where they differ."""
-    return change.alpha({name: source.scale(name) for name, _ in change.parts}) / change.rank
+    return change.alpha({name: scales[name] for name, _ in change.parts}) / change.rank
 
 
-def _check(plan: Plan, source: AdapterSource, params: Mapping[str, TensorSpec]) -> None:
-    """Raise PlanError with every name that leads nowhere or does not fit, however many there are."""
-    if plan.ok():
+def _check(plan: Plan, source: AdapterSource, params: Mapping[str, TensorSpec], decomposed: bool) -> None:
+    """Raise PlanError with every name that leads nowhere, does not fit or lacks, however many there are."""
+    lacking = _without_magnitudes(plan) if decomposed else []
+    if plan.ok() and not lacking:
         return
     lines = [f"  {kind}: {item}" for kind in _UNFIT for item in getattr(plan.report, kind)]
+    lines += [f"  missing: {name}, for all changes are decomposed" for name in lacking]
     if not plan.groups:
         lines = [f"none of {len(plan.sources)} tensors leads to a parameter of {len(params)}", *lines]
-    names = (*plan.report.unexpected, *plan.report.missing, *(each.parameter for each in plan.report.mismatched))
+    mismatched = (each.parameter for each in plan.report.mismatched)
+    names = (*plan.report.unexpected, *plan.report.missing, *mismatched, *lacking)
     raise unfit(source, lines, next(iter(names), None))
+
+
+def _without_magnitudes(plan: Plan) -> list[str]:
+    """Name the magnitudes that changed parameters lack."""
+    changed = sorted(name.removeprefix(f"{A}.") for name in plan.params if name.startswith(f"{A}."))
+    return [
+        f"{ROWS}.{name}" for name in changed if plan.params.keys().isdisjoint((f"{ROWS}.{name}", f"{COLUMNS}.{name}"))
+    ]
 
 
 def unfit(source: AdapterSource, lines: Sequence[str], tensor: str | None) -> PlanError:

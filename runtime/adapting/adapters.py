@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from weightloom.engine.errors import UsageError
 from weightloom.engine.planning.lifting import WHOLE
-from weightloom.plugins.adapters import attach, unchangeable, unpacked_specs
+from weightloom.plugins.adapters import attach, dense_weight, unchangeable, unpacked_specs
 from weightloom.plugins.exchange import Exchange, exchanges, refuse_packed
-from weightloom.runtime.adapting.adapter_plan import AdapterPlan, plan_on, refuse_unless_taken, unfit
+from weightloom.runtime.adapting.adapter_plan import DECOMPOSED, AdapterPlan, plan_on, refuse_unless_taken, unfit
 from weightloom.runtime.adapting.adapter_source import open_adapter
 from weightloom.runtime.adapting.wish import Weighted, checked_scale
 from weightloom.runtime.choosing.rule_choice import model_rules
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import mlx.nn as nn
 
     from weightloom.plugins.architecture import Architecture
-    from weightloom.plugins.layers.lora import Dial, LowRank
+    from weightloom.plugins.layers.terms import Dial, Term
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +104,8 @@ def _read(
     source = open_adapter(path)
     with closing(source.checkpoint):
         plan = plan_on(source, model_rules(architecture, config, source.layout), unpacked_specs(module), config)
+        if any(each.magnitude is not None for each in plan.changes):
+            refuse_unless_taken(architecture, DECOMPOSED)
         refused = unchangeable(module, [each.parameter for each in plan.changes])
         if refused:
             raise unfit(source, [f"no factors can be put beside {name}" for name in refused], refused[0])
@@ -116,26 +118,31 @@ def put_adapters(module: nn.Module, adapters: Sequence[ReadAdapter]) -> Adapters
 
     Raises UsageError where two replace one parameter at once.
     """
-    from weightloom.plugins.layers.lora import Dial
+    from weightloom.plugins.layers.terms import Dial
 
     if not adapters:
         return None
     dials = {name: Dial(each.scale) for name, each in zip(_names(adapters), adapters, strict=True)}
-    terms: dict[str, tuple[LowRank, ...]] = {}
+    terms: dict[str, tuple[Term, ...]] = {}
     for each, dial in zip(adapters, dials.values(), strict=True):
-        for parameter, term in _terms(each, dial):
+        for parameter, term in _terms(each, dial, module):
             terms[parameter] = (*terms.get(parameter, ()), term)
     wholes = {name: each.whole for name, each in zip(dials, adapters, strict=True)}
     attach(module, terms)
     return Adapters(dials, exchanges(module, wholes))
 
 
-def _terms(adapter: ReadAdapter, dial: Dial) -> Iterator[tuple[str, LowRank]]:
+def _terms(adapter: ReadAdapter, dial: Dial, module: nn.Module) -> Iterator[tuple[str, Term]]:
+    from weightloom.plugins.layers.dora import decomposed
     from weightloom.plugins.layers.lora import LowRank
 
-    for each in adapter.plan.changes:
-        a, b = adapter.arrays[each.a], adapter.arrays[each.b]
-        yield each.parameter, LowRank(a, b, adapter.plan.scales[each.parameter], dial)
+    for name, each in adapter.plan.factors(adapter.arrays):
+        product = LowRank(each.a, each.b, each.scale, dial)
+        if each.lengths is None:
+            yield name, product
+        else:
+            weight = adapter.whole[name] if name in adapter.whole else dense_weight(module, name)
+            yield name, decomposed(product, each.lengths, weight)
 
 
 def _names(adapters: Sequence[ReadAdapter]) -> tuple[str, ...]:

@@ -95,9 +95,8 @@ def _fuse(read: Sequence[tuple[_Read, float]]) -> Fuse:
     factors: dict[str, list[Factors]] = {}
     whole: dict[str, mx.array] = {}
     for one, scale in read:
-        for each in one.plan.changes:
-            made = Factors(one.arrays[each.a], one.arrays[each.b], scale * one.plan.scales[each.parameter])
-            factors.setdefault(each.parameter, []).append(made)
+        for name, made in one.plan.factors(one.arrays, scale):
+            factors.setdefault(name, []).append(made)
         _refuse_replaced(one.plan, whole, one.path)
         whole |= {name: one.arrays[f"{WHOLE}.{name}"] for name in one.plan.replaced}
     return Fuse(factors, whole)

@@ -6,6 +6,7 @@ Format: ml-explore/mlx-lm 0.32, `tuner/utils.py`. What the factors are, the weig
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,20 @@ from weightloom.engine.errors import ConfigError
 from weightloom.runtime.configs.config import read_config
 from weightloom.runtime.configs.finite import is_finite
 
-_HINTS = {
-    "dora": "fuse it with mlx-lm",
-    "full": "it holds whole weights: load it as a checkpoint",
-}
+_DECOMPOSED: Mapping[Any, bool] = {"lora": False, "dora": True}
+_WHOLE = "it holds whole weights: load it as a checkpoint"
 
 
-def read_scale(path: Path) -> float:
-    """Read what B @ A is multiplied by; raises ConfigError for another kind than lora, or without a scale."""
+@dataclass(frozen=True, slots=True)
+class MlxAdapterConfig:
+    """What B @ A is multiplied by, and whether every change has magnitudes too (DoRA)."""
+
+    scale: float
+    decomposed: bool
+
+
+def read_mlx_config(path: Path) -> MlxAdapterConfig:
+    """Read an adapter_config.json; raises ConfigError for another kind than lora or dora, or without a scale."""
     if not path.exists():
         raise ConfigError(
             "there is no adapter_config.json beside the adapter's weights",
@@ -29,10 +36,9 @@ def read_scale(path: Path) -> float:
         )
     content = read_config(path).values
     kind = content.get("fine_tune_type", "lora")
-    if kind != "lora":
-        hint = _HINTS.get(kind) if isinstance(kind, str) else None
-        raise _bad("fine_tune_type", kind, "lora", path, hint)
-    return _scale(content, path)
+    if not isinstance(kind, str) or kind not in _DECOMPOSED:
+        raise _bad("fine_tune_type", kind, " or ".join(_DECOMPOSED), path, _WHOLE if kind == "full" else None)
+    return MlxAdapterConfig(_scale(content, path), _DECOMPOSED[kind])
 
 
 def _scale(content: Mapping[str, Any], path: Path) -> float:

@@ -18,7 +18,8 @@ from weightloom.plugins.adapters import attach, packed_names, unchangeable, unpa
 from weightloom.plugins.binding import parameters
 from weightloom.plugins.layers.activations import activation
 from weightloom.plugins.layers.experts import Experts
-from weightloom.plugins.layers.lora import Dial, LowRank
+from weightloom.plugins.layers.lora import LowRank
+from weightloom.plugins.layers.terms import Dial, Made, Term
 from weightloom.plugins.quantized import Quantization, quantize
 
 HOW = Quantization(bits=8, group_size=32)
@@ -62,7 +63,7 @@ def test_a_linear_layer(rows: int, columns: int, rank: int, bias: bool) -> None:
     assert close(made, merged(x))
 
 
-def attach_one(layer: nn.Module, name: str, *terms: LowRank) -> None:
+def attach_one(layer: nn.Module, name: str, *terms: Term) -> None:
     root = nn.Module()
     root.inner = layer
     attach(root, {f"inner.{name}": terms})
@@ -104,8 +105,9 @@ def test_packed_layers() -> None:
     plain = root.linear(x), root.embedding(tokens)
     terms = {name: low_rank(spec.shape) for name, spec in unpacked_specs(root).items() if name.endswith("weight")}
     attach(root, {name: (term,) for name, term in terms.items()})
-    assert close(root.linear(x), plain[0] + terms["linear.weight"].times(x))
-    assert close(root.embedding(tokens), plain[1] + terms["embedding.weight"].rows(tokens))
+    nothing = Made(plain[0], lambda x: x)
+    assert close(root.linear(x), plain[0] + terms["linear.weight"].times(x, nothing))
+    assert close(root.embedding(tokens), plain[1] + terms["embedding.weight"].rows(tokens, nothing))
 
 
 def test_packed_stacks() -> None:

@@ -64,11 +64,17 @@ def test_rank_and_scale(values: dict[str, Any], rank: int, scale: float, tmp_pat
         ({"alpha_pattern": {"q": "1"}}, "alpha_pattern.q"),
         ({"alpha_pattern": {"(": 1}}, "("),
         ({"peft_type": "IA3"}, "peft_type"),
-        ({"bias": "all"}, "bias"),
-        ({"fan_in_fan_out": True}, "fan_in_fan_out"),
+        ({"bias": "some"}, "bias"),
+        ({"fan_in_fan_out": "yes"}, "fan_in_fan_out"),
+        ({"use_dora": True, "target_parameters": ["gate"]}, "use_dora"),
+        ({"peft_version": 0.19}, "peft_version"),
         ({"lora_bias": True}, "lora_bias"),
         ({"layer_replication": [[0, 4]]}, "layer_replication"),
         ({"init_lora_weights": "pissa_niter_16"}, "init_lora_weights"),
+        ({"init_lora_weights": "olora"}, "init_lora_weights"),
+        ({"init_lora_weights": "corda"}, "init_lora_weights"),
+        ({"init_lora_weights": "lora_ga"}, "init_lora_weights"),
+        ({"init_lora_weights": "loftq"}, "init_lora_weights"),
         ({"target_parameters": "gate"}, "target_parameters"),
     ],
     ids=str,
@@ -78,6 +84,22 @@ def test_what_cannot_be_is_named(values: dict[str, Any], field: str, tmp_path: P
         config(tmp_path, **values)
     assert caught.value.field == field
     assert caught.value.file == str(tmp_path / "adapter_config.json")
+
+
+@pytest.mark.parametrize(
+    "kind", ["IA3", "LOHA", "LOKR", "ADALORA", "PROMPT_TUNING", "PREFIX_TUNING", "OFT", "XLORA", 3]
+)
+def test_another_kind_is_named_whatever_its_fields_are(kind: object, tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text(json.dumps({"peft_type": kind, "num_virtual_tokens": 8}))
+    with pytest.raises(ConfigError, match=rf"peft_type is {kind!r}[^$]*expected: LORA") as caught:
+        read_adapter_config(tmp_path / "adapter_config.json")
+    assert caught.value.field == "peft_type"
+
+
+@pytest.mark.parametrize("begun", [True, False, "gaussian", "eva", "orthogonal", "mica"])
+def test_beginnings_that_leave_the_base_as_it_is(begun: object, tmp_path: Path) -> None:
+    """Their factors are those of any other adapter once they are trained; only PiSSA's kin take from the base."""
+    assert config(tmp_path, init_lora_weights=begun).scale("q_proj") == 2
 
 
 def test_an_alpha_beyond_floats_is_refused(tmp_path: Path) -> None:

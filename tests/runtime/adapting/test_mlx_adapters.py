@@ -59,7 +59,9 @@ def test_a_scale_is_not_guessed(scale: object, base: Path, tmp_path: Path) -> No
         load(base, adapter=mlx_adapter(tmp_path / "mlx", factors(), scale))
 
 
-@pytest.mark.parametrize("values", [{"fine_tune_type": "dora"}, {"fine_tune_type": "full"}, {"lora_parameters": None}])
+@pytest.mark.parametrize(
+    "values", [{"fine_tune_type": "loha"}, {"fine_tune_type": 3}, {"fine_tune_type": "full"}, {"lora_parameters": None}]
+)
 def test_other_kinds_are_named(values: dict[str, Any], base: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         load(base, adapter=mlx_adapter(tmp_path / "mlx", factors(), **values))
