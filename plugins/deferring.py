@@ -19,9 +19,8 @@ import mlx.core as mx
 import mlx.nn as nn
 from mlx.utils import tree_unflatten
 
-from weightloom.engine.dtypes import DTYPES
-from weightloom.engine.spec import TensorSpec
 from weightloom.plugins.binding import check_fits, param_specs
+from weightloom.plugins.stand_in import stand_in
 
 if TYPE_CHECKING:
     from weightloom.engine.reading.lazy import LazyArrays
@@ -52,16 +51,10 @@ def bind_lazily(module: nn.Module, arrays: LazyArrays, kept: Mapping[str, mx.arr
 
 def _defer(module: Any, names: Mapping[str, str], arrays: LazyArrays) -> None:
     for key, name in names.items():
-        dict.__setitem__(module, key, _stand_in(arrays.specs[name]))
+        dict.__setitem__(module, key, stand_in(arrays.specs[name]))
     object.__setattr__(module, "_pending", dict(names))
     object.__setattr__(module, "_arrays", arrays)
     module.__class__ = _deferring(cast("Hashable", type(module)))
-
-
-def _stand_in(spec: TensorSpec) -> mx.array:
-    dtype = getattr(mx, DTYPES[spec.dtype or ""].mlx or "uint8")
-    value = float("nan") if mx.issubdtype(dtype, mx.inexact) else 0
-    return mx.broadcast_to(mx.array(value, dtype), spec.shape)
 
 
 @cache

@@ -43,6 +43,8 @@ class NoCache:
 class FullCache:
     """Keeps all; a token is written in place into buffers that grow in steps."""
 
+    kind = "full"
+
     def __init__(self) -> None:
         self._offset = 0
         self._keys, self._values = _Buffer(), _Buffer()
@@ -65,6 +67,7 @@ class SlidingCache:
 
     def __init__(self, window: int) -> None:
         self._offset = 0
+        self.kind = f"window of {window}"
         self._keys, self._values = _Ring(window), _Ring(window)
 
     @property

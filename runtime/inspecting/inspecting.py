@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from weightloom.engine.checkpoints.checkpoint import Checkpoint
-from weightloom.engine.errors import CheckpointError, WeightloomError
+from weightloom.engine.errors import CheckpointError, UsageError, WeightloomError
 from weightloom.engine.mapping.shapes import shape_text
 from weightloom.engine.spec import TensorSpec
 from weightloom.plugins.vision import vision_of
@@ -15,24 +14,35 @@ from weightloom.runtime.choosing.layout_seen import find_opened
 from weightloom.runtime.configs.config import Config
 from weightloom.runtime.configs.repairs import repair_lines
 from weightloom.runtime.extras import need_mlx
-from weightloom.runtime.inspecting.inspection import FileSize, Inspection, KeptBeside, MemoryNeed, Template, Total
+from weightloom.runtime.inspecting.foreseeing import Foreseen, foresee
+from weightloom.runtime.inspecting.inspection import FileSize, Inspection, KeptBeside, Template, Total
 from weightloom.runtime.opening.foreign_code import ignored_code
 from weightloom.runtime.opening.kept import Kept
 from weightloom.runtime.opening.opening import Opened, open_path
 
 
-def inspect(path: str | Path, *, estimate_memory: bool = False, wish: Wish | None = None) -> Inspection:
+def inspect(
+    path: str | Path,
+    *,
+    estimate_memory: bool = False,
+    context: int | None = None,
+    batch: int = 1,
+    dtype: str | None = None,
+    wish: Wish | None = None,
+) -> Inspection:
     """Describe the checkpoint at a path (directory, index or file) from headers and config alone.
 
-    An architecture without rules is described all the same; only `estimate_memory`, which plans, needs rules.
+    An architecture without rules is described all the same; only `estimate_memory`, which plans, needs rules. With it,
+    `dtype` is what a load would cast to, and `context` adds the caches after so many tokens of `batch` sequences each.
     Raises CheckpointError for a malformed checkpoint or config, StorageError where the system refuses.
     """
     wish = wish or Wish()
+    asked = _asked(estimate_memory, Foreseen(dtype, context, batch))
     with open_path(path) as opened:
         checkpoint, config = opened.checkpoint, opened.config
         choice = find_opened(opened, wish, str(path))
         unknown = None if choice else undecided(config, wish, str(path))
-        if unknown is not None and estimate_memory:
+        if unknown is not None and asked is not None:
             raise unknown
         return Inspection(
             path=str(path),
@@ -52,11 +62,22 @@ def inspect(path: str | Path, *, estimate_memory: bool = False, wish: Wish | Non
             templates=_templates(checkpoint.tensors),
             metadata=dict(checkpoint.metadata),
             notes=(*checkpoint.notes, *ignored_code(opened.folder, config.values if config else {})),
-            memory=_memory(checkpoint, choice) if choice and estimate_memory else None,
+            memory=foresee(opened, choice, asked) if choice and asked else None,
             kept=_kept(opened.kept) if opened.kept else None,
             vision=str(vision_of(config.values, checkpoint.tensors.keys())) if config else None,
             repaired=_repaired(opened, wish),
         )
+
+
+def _asked(estimate_memory: bool, details: Foreseen) -> Foreseen | None:
+    """Refuse details of an estimate that was not asked for."""
+    if not estimate_memory and details != Foreseen():
+        raise UsageError(
+            "a context, a batch or a dtype was given, and no estimate of memory",
+            expected="estimate_memory (--estimate-memory) with them",
+            field="estimate_memory",
+        )
+    return details if estimate_memory else None
 
 
 def _kept(kept: Kept) -> KeptBeside:
@@ -74,6 +95,8 @@ def _repaired(opened: Opened, wish: Wish) -> tuple[str, ...]:
     """Say what of the config is read otherwise than it is written, its fields too where their architecture is known."""
     if opened.config is None:
         return ()
+    if wish.open_target:
+        return repair_lines(opened.config)
     try:
         need_mlx()
         from weightloom.plugins.manager import PluginManager
@@ -119,12 +142,3 @@ def _totals(specs: Iterable[TensorSpec]) -> tuple[Total, ...]:
         found.setdefault(spec.dtype or "", []).append(spec.nbytes)
     totals = (Total(dtype, len(sizes), sum(sizes)) for dtype, sizes in found.items())
     return tuple(sorted(totals, key=lambda total: (-total.nbytes, total.dtype)))
-
-
-def _memory(checkpoint: Checkpoint, choice: Choice) -> MemoryNeed:
-    from weightloom.engine.planning.build import build_plan
-    from weightloom.engine.reading.memory import memory
-
-    config = choice.config.values if choice.config else None
-    plan = build_plan(checkpoint, choice.rules(), config=config)
-    return MemoryNeed(plan.nbytes, memory(plan).total)

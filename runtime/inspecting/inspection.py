@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from weightloom.plugins.vision import UNSAID
+from weightloom.runtime.inspecting.memory_need import MemoryNeed
 from weightloom.runtime.terminal.text import aligned, plural, size
 
 
@@ -36,14 +37,6 @@ class Total:
     dtype: str
     count: int
     nbytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryNeed:
-    """Predicted bytes of a load: the parameters, and at most (with the scratch of one thread)."""
-
-    params: int
-    peak: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +120,7 @@ class Inspection:
         yield from (("dtype", f"{t.dtype}: {plural(t.count, 'tensor')}, {size(t.nbytes)}") for t in self.dtypes)
         yield from (("metadata", f"{key} = {value}") for key, value in self.metadata.items())
         if self.memory is not None:
-            yield "memory", f"{size(self.memory.params)} of parameters, {size(self.memory.peak)} at most while loading"
+            yield from (("memory", line) for line in self.memory.lines())
 
     def _architecture(self) -> str:
         names = [name for name in (self.class_name, self.model_type) if name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from weightloom.engine.checkpoints.checkpoint import Checkpoint
@@ -19,6 +19,8 @@ from weightloom.runtime.extras import need_mlx
 from weightloom.runtime.opening.opening import Opened, open_path
 
 if TYPE_CHECKING:
+    import mlx.nn as nn
+
     from weightloom.engine.plan import Plan
     from weightloom.plugins.architecture import Architecture
 
@@ -27,12 +29,13 @@ if TYPE_CHECKING:
 class Target:
     """Whose parameters a plan leads to, in words; `obstacle` is why a load would stop before any plan.
 
-    `architecture` is the one that is installed for them, None for an open target.
+    `architecture` is the one that is installed for them, `module` what it built; None for an open target.
     """
 
     text: str
     obstacle: ConfigError | None = None
     architecture: Architecture | None = None
+    module: nn.Module | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return self.text
@@ -125,4 +128,4 @@ def _with_architecture(opened: Opened, choice: Choice) -> tuple[Plan, Target] | 
         return Target(f"not those of {found.architecture.name}, which builds {', '.join(classes)} and no {class_name}")
     alone = "" if found.half is None else f", the text model alone, by {found.half.field}"
     text = f"the parameters of {found.architecture.name} ({found.architecture.source}){alone}"
-    return found.plan, Target(text, architecture=found.architecture)
+    return found.plan, Target(text, architecture=found.architecture, module=found.module)

@@ -219,7 +219,7 @@ print(json.dumps([code, sorted(sys.modules)]))
 def test_looking_and_planning_load_no_mlx(tmp_path: Path) -> None:
     path = str(checkpoint(tmp_path / "t0"))
     for call in (
-        ["inspect", path, "--estimate-memory"],
+        ["inspect", path, "--estimate-memory", "--open-target"],
         ["plan", path, "--open-target"],
         ["explain", path, "lm_head.weight", "--open-target"],
         ["rules", "show", "mixtral"],
@@ -278,7 +278,11 @@ config_keys = st.sampled_from([*T0_CONFIG, "dtype", "text_config", "quantization
 @given(st.dictionaries(config_keys, bad_values | st.dictionaries(config_keys, bad_values, max_size=2), max_size=4))
 def test_no_config_is_a_bug(cli: Cli, tmp_path: Path, changes: dict[str, object]) -> None:
     path = checkpoint(tmp_path, config={**T0_CONFIG, **changes})
-    for command in (["inspect", path, "--estimate-memory"], ["plan", path], ["explain", path, "lm_head.weight"]):
+    for command in (
+        ["inspect", path, "--estimate-memory", "--open-target"],
+        ["plan", path],
+        ["explain", path, "lm_head.weight"],
+    ):
         ran = cli(*command)
         assert ran.code in (0, 1), ran
 
