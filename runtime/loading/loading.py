@@ -30,6 +30,7 @@ from weightloom.runtime.preparing.prepare import Prepared, prepare
 from weightloom.runtime.surgery.surgery import asked_surgery, operated
 from weightloom.runtime.surgery.surgery_file import SurgeryFile
 from weightloom.runtime.surgery.surgery_module import rebuilt, with_config
+from weightloom.runtime.tokenizing.vocabulary_fit import beyond_vocabulary
 
 if TYPE_CHECKING:
     import mlx.core as mx
@@ -152,11 +153,11 @@ def _loaded(
     share: Share | None,
 ) -> LoadedModel:
     config, tokenizer = opened.need_config(), opened.tokenizer()
-    templates = () if tokenizer is None else tokenizer.notes
+    text = () if tokenizer is None else (*tokenizer.notes, *beyond_vocabulary(tokenizer.backend, config.values))
     lacking = _forgiven(plan.report)
     code = ignored_code(opened.folder, config.values)
     half = (found.half.note,) if found.half is not None else ()
-    notes = (*half, *plan.report.repaired, *lacking, *found.quantized.notes, *code, *templates)
+    notes = (*half, *plan.report.repaired, *lacking, *found.quantized.notes, *code, *text)
     return LoadedModel(
         model=found.module,
         config=config.values if found.half is not None else found.config,

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from weightloom.engine.errors import UsageError
+from weightloom.runtime.tokenizing.vocabulary_fit import vocabulary_size
 
 if TYPE_CHECKING:
     from weightloom.runtime.model import LoadedModel
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
 
 def need_known_ids(m: LoadedModel, ids: Iterable[int]) -> None:
     """Raise UsageError for an id that the config's vocabulary does not have."""
-    size = m.config.get("vocab_size")
-    if not isinstance(size, int):
+    size = vocabulary_size(m.config)
+    if size is None:
         return
     wrong = next((number for number in ids if not 0 <= number < size), None)
     if wrong is not None:
