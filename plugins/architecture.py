@@ -41,7 +41,8 @@ class Architecture:
     text that says why it accepts none. `sharding` gives, for tensor parallelism, patterns on parameter names and how
     each is cut. `refusal`, if given, looks at the evidence of a checkpoint of one of its model types, and gives the
     reason why it is another architecture's, or None; without it, one that lists no `vision_config` among its
-    sub-models leaves checkpoints with a vision tower to others.
+    sub-models leaves checkpoints with a vision tower to others. `keeps_bf16` says that values go beyond what float16
+    can hold, so that what is bfloat16 is never made float16.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Architecture:
     sharding: Mapping[str, str] = field(default_factory=dict, hash=False)
     fields: type[Any] | None = None
     refusal: Callable[[Evidence], str | None] | None = None
+    keeps_bf16: bool = False
     source: str = ""
 
     def __post_init__(self) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from weightloom.engine.dtypes import DTYPES
 from weightloom.engine.errors import NotInvertible, UsageError
+from weightloom.engine.mapping.claims import KeepDtype
 from weightloom.engine.plan import Plan
 from weightloom.engine.planning.groups import Group
 from weightloom.engine.planning.lossy import lossy_records
@@ -63,6 +64,15 @@ class Narrow(Cast):
     def inverse(self) -> Cast:
         """Widen again."""
         return Cast(self.at, self.new, self.old)
+
+
+def kept_dtypes(plan: Plan) -> dict[str, str]:
+    """Give the float parameters whose dtype a rule keeps, and the rule's title."""
+    rules = () if plan.resolver is None else plan.resolver.rules
+    keepers = [rule for rule in rules if isinstance(rule, KeepDtype)]
+    floats = (name for name, spec in plan.params.items() if spec.dtype in FLOATS)
+    picked = ((name, next((r for r in keepers if r.selects_parameter(name)), None)) for name in floats if keepers)
+    return {name: rule.title() for name, rule in picked if rule is not None}
 
 
 def with_dtype(plan: Plan, dtype: str, keep: Callable[[str], bool] = lambda name: False) -> Plan:

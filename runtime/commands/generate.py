@@ -31,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_running(parser: argparse.ArgumentParser) -> None:
     """Add what every command takes that runs a model."""
     parser.add_argument("--rules", metavar="FILE", help="a rule file; its rules come before all others")
-    parser.add_argument("--dtype", metavar="NAME", help="cast the parameters: bfloat16, float16 or float32")
+    parser.add_argument(
+        "--dtype", metavar="NAME", help="cast to bfloat16, float16, float32, or auto (as the device is)"
+    )
     parser.add_argument("--architecture", metavar="NAME", help="which plugin, where several offer the model type")
     add_adapter(parser, "to put beside the parameters")
     add_surgery(parser)

@@ -6,21 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from weightloom.engine.errors import PluginError
 from weightloom.engine.plan import Plan
 from weightloom.plugins.repair import Repair, Repaired, repaired_numbers
 from weightloom.runtime.configs.config import Config
+from weightloom.runtime.configs.installed import installed_architecture
 
 
 def repaired_fields(values: Mapping[str, Any]) -> Repaired:
     """Repair the numbers of a config that an installed architecture reads; where there is none it stays as it is."""
-    from weightloom.plugins.manager import PluginManager
-
-    try:
-        fields = PluginManager().architecture(str(values.get("model_type"))).fields
-    except PluginError:
-        fields = None
-    return Repaired(values) if fields is None else repaired_numbers(fields, values)
+    found = installed_architecture(values)
+    return Repaired(values) if found is None or found.fields is None else repaired_numbers(found.fields, values)
 
 
 def repair_lines(config: Config, repairs: Iterable[Repair] = ()) -> tuple[str, ...]:

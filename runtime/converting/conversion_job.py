@@ -104,7 +104,7 @@ def _anew(opened: Opened, choice: Choice, order: Order) -> Job:
     plan, left_out = found.plan, found.left_out
     if opened.kept is not None:
         left_out = tuple(sorted({*left_out, *opened.kept.names}))
-    config = _config(_as_written(opened, order), choice, order)
+    config = _config(_as_written(opened, order), choice, order, found.dtype)
     config = config if config is None or not found.losses else with_packing(config, plan)
     beside = {**_of_gguf(opened), **({} if config is None else {CONFIG_NAME: config})}
     tensors, nbytes = _size(plan)
@@ -116,7 +116,7 @@ def _anew(opened: Opened, choice: Choice, order: Order) -> Job:
 def _keeping(opened: Opened, choice: Choice, order: Order) -> Job:
     """Write a layout with what it has no room for in a file of its own."""
     plan = conversion_plan(opened, choice, order.layout, None).plan
-    config = _config(opened, choice, order)
+    config = _config(opened, choice, order, None)
     shard = kept_beside(opened, choice, plan, order.layout, config)
     beside = {} if config is None else {CONFIG_NAME: config}
     tensors, nbytes = _size(plan)
@@ -143,13 +143,13 @@ def _as_written(opened: Opened, order: Order) -> Opened:
     return with_config(opened, order.surgery.changed(opened.need_config().values))
 
 
-def _config(opened: Opened, choice: Choice, order: Order) -> bytes | None:
+def _config(opened: Opened, choice: Choice, order: Order, dtype: str | None) -> bytes | None:
     """Give the config for the target, where it is not the one that lies beside the weights as it is."""
     config = opened.beside
     if config is None:
         return None
     raw = config.raw if order.layout == ORIGINAL else (opened.config or config).raw
-    raw = raw if order.dtype is None else with_dtype_field(raw, order.dtype)
+    raw = raw if dtype is None else with_dtype_field(raw, dtype)
     return config_in(order.layout, choice, raw)
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from weightloom.engine.errors import UsageError
-from weightloom.engine.mapping.claims import KeepDtype
-from weightloom.engine.mapping.rule import Rule
 from weightloom.engine.mapping.ruleset import RuleSet
 from weightloom.engine.plan import Plan
 from weightloom.engine.planning.build import build_plan
-from weightloom.engine.planning.cast import with_dtype
 from weightloom.engine.planning.floats import check_floats, with_floats
 from weightloom.engine.planning.fresh import save_plan
 from weightloom.runtime.adapting.adapter_plan import refuse_unless_taken
@@ -21,20 +18,20 @@ from weightloom.runtime.adapting.losses import AS_DENSE, Loss, LossPolicy
 from weightloom.runtime.adapting.wish import Weighted
 from weightloom.runtime.choosing.choice import Choice, only_shipped
 from weightloom.runtime.configs.fp8_config import block_size
+from weightloom.runtime.configs.installed import installed_architecture
 from weightloom.runtime.extras import need_mlx
 from weightloom.runtime.inspecting.reading import plan_opened
 from weightloom.runtime.opening.layout_record import MLX
 from weightloom.runtime.opening.opening import GGUF, Opened
+from weightloom.runtime.preparing.casting import casting
 from weightloom.runtime.saving.order import CANONICAL, ORIGINAL
 from weightloom.runtime.surgery.surgery import operated
 from weightloom.runtime.surgery.surgery_file import SurgeryFile
 
-NamePicker = Callable[[str], bool]
-
 
 @dataclass(frozen=True)
 class ConversionPlan:
-    """The plan, and the tensors that the layout leaves out.
+    """The plan, the tensors that the layout leaves out, and the dtype that floats were cast to.
 
     Of adapters that are fused: what rounding takes of each packed parameter's change, and what was set aside.
     """
@@ -43,6 +40,7 @@ class ConversionPlan:
     left_out: tuple[str, ...] = ()
     losses: tuple[Loss, ...] = ()
     notes: tuple[str, ...] = ()
+    dtype: str | None = None
 
 
 def conversion_plan(
@@ -63,11 +61,13 @@ def conversion_plan(
     """
     config = choice.config.values if choice.config else {}
     rules = choice.rules()
-    checkpoint = opened.checkpoint
-    keep = dtype_keeper(rules, config, checkpoint.metadata)
+    if dtype is not None:
+        need_mlx()
     if layout == ORIGINAL:
-        plan = build_plan(checkpoint, rules, config=config)
-        return ConversionPlan(_cast(build_plan(checkpoint, RuleSet(())), dtype, _by_parameter(plan, keep)))
+        plan = build_plan(opened.checkpoint, rules, config=config)
+        cast = casting(dtype, plan, installed_architecture(config))
+        same = build_plan(opened.checkpoint, RuleSet(()))
+        return ConversionPlan(cast.by_source(plan).of(same), notes=cast.notes, dtype=cast.dtype)
     block = block_size(config) if layout == MLX else None
     # No architecture has parameters for codes.
     by_rules = choice if block is None else replace(choice, wish=replace(choice.wish, open_target=True))
@@ -83,36 +83,17 @@ def conversion_plan(
         done = operated(plan, surgery, rules.base_model_prefix, config)
         plan, config, choice = done.plan, done.config, _by_config(choice, done.config)
     left_out = (*(kept.name for kept in plan.kept), *(name for group in plan.copies for name in group.sources))
-    plan = _cast(plan, dtype, keep)
+    cast = casting(dtype, plan, target.architecture or installed_architecture(config))
+    plan = cast.of(plan)
     if layout == MLX:
         plan = _floats(plan, block)
     if layout != CANONICAL:
         plan = plan.then(save_plan(_target_rules(choice, layout), plan.params, config).inverse())
-    return ConversionPlan(plan, tuple(sorted(left_out)), fusing.losses, fusing.notes)
+    return ConversionPlan(plan, tuple(sorted(left_out)), fusing.losses, (*fusing.notes, *cast.notes), cast.dtype)
 
 
 def _by_config(choice: Choice, values: Mapping[str, Any]) -> Choice:
     return choice if choice.config is None else replace(choice, config=replace(choice.config, values=values))
-
-
-def dtype_keeper(rules: Sequence[Rule], config: Mapping[str, Any], metadata: Mapping[str, str]) -> NamePicker:
-    """Give a function that says whether a parameter keeps its dtype when all others are cast."""
-    keepers = [rule for rule in rules if isinstance(rule, KeepDtype) and rule.applies(config, metadata)]
-
-    def keeps(name: str) -> bool:
-        return any(rule.selects_parameter(name) for rule in keepers)
-
-    return keeps
-
-
-def _by_parameter(plan: Plan, keep: NamePicker) -> NamePicker:
-    """Turn a question about parameters into one about the tensors that they come from."""
-
-    def keeps(name: str) -> bool:
-        group = plan.by_source.get(name)
-        return keep(name) if group is None else any(map(keep, group.targets))
-
-    return keeps
 
 
 def _floats(plan: Plan, block: tuple[int, int] | None) -> Plan:
@@ -121,13 +102,6 @@ def _floats(plan: Plan, block: tuple[int, int] | None) -> Plan:
         return with_floats(plan, block)
     check_floats(plan)
     return plan
-
-
-def _cast(plan: Plan, dtype: str | None, keep: NamePicker) -> Plan:
-    if dtype is None:
-        return plan
-    need_mlx()
-    return with_dtype(plan, dtype, keep)
 
 
 def _target_rules(choice: Choice, layout: str) -> RuleSet:

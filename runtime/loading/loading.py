@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from weightloom.engine import LoadReport, Plan, RuleSet, TensorSpec
 from weightloom.engine.checkpoints.discovery import KEPT_NAME
 from weightloom.engine.errors import UsageError
-from weightloom.engine.planning.cast import with_dtype
 from weightloom.engine.planning.grouping import grouped_names
 from weightloom.plugins.binding import bind, parameters
 from weightloom.plugins.deferring import bind_lazily
@@ -20,12 +19,12 @@ from weightloom.runtime.adapting.adapters import put_adapters, read_adapters
 from weightloom.runtime.adapting.wish import Wished, wished
 from weightloom.runtime.configs.config import NAME as CONFIG_NAME
 from weightloom.runtime.configs.dtype_field import with_dtype_field
-from weightloom.runtime.configs.dtype_names import safetensors_dtype
 from weightloom.runtime.loading.ranks import Share, Way, bytes_read, take_part
 from weightloom.runtime.loading.widening import widened
 from weightloom.runtime.model import LoadedModel
 from weightloom.runtime.opening.foreign_code import ignored_code
 from weightloom.runtime.opening.opening import Opened, open_path
+from weightloom.runtime.preparing.casting import asked_dtype, casting
 from weightloom.runtime.preparing.prepare import Prepared, prepare
 from weightloom.runtime.surgery.surgery import asked_surgery, operated
 from weightloom.runtime.surgery.surgery_file import SurgeryFile
@@ -60,23 +59,22 @@ def load(
     In one of several processes (mlx.launch), `sharding` gives each its part: "tensor" cuts parameters as the
     architecture says, "pipeline" gives each rank some of the layers, a Sharding cuts as it says.
 
-    `dtype` ("bfloat16", "float16", "float32", or MLX's own) casts float parameters; by default all stay as they
-    are in the file. `rules` act before those of the architecture. `architecture` settles which plugin where
-    several offer the model type. With `lazy` a parameter is read when it is first used: a tower that is never run
-    is never read. The files stay open, may be replaced meanwhile, and are read as they were; one that was written to
-    in place raises CheckpointError at the use. `text_only` loads the text model of a checkpoint with towers (False: the
-    whole, or nothing); what is left out is in the report and the notes, and saved back. `surgery` names a surgery file,
-    by default the one that the variable WEIGHTLOOM_SURGERY names; it acts after conversion and before a cast. `adapter`
-    is the directory of an adapter of PEFT or mlx-lm, or several with a scale each: they stay beside the parameters,
-    and the model's `adapters` switches them. `quantize` is a name for later: anything but None raises UsageError.
+    `dtype` ("bfloat16", "float16", "float32", or MLX's own) casts float parameters as `casting` decides ("auto": as
+    the device is); by default all stay as they are. `rules` act before those of the architecture. `architecture`
+    settles which plugin where several offer the model type. With `lazy` a parameter is read when it is first used: a
+    tower that is never run is never read. The files stay open; one that was written to in place raises CheckpointError
+    at the use. `text_only` loads the text model of a checkpoint with towers (False: the whole, or nothing); what is
+    left out is in the report and the notes, and saved back. `surgery` names a surgery file, by default the one that
+    the variable WEIGHTLOOM_SURGERY names; it acts after conversion and before a cast. `adapter` is the directory of an
+    adapter of PEFT or mlx-lm, or several with a scale each: they stay beside the parameters, and the model's
+    `adapters` switches them. `quantize` is a name for later: anything but None raises UsageError.
     Raises PluginError for a model type that no plugin serves, ConfigError for a config that cannot be, PlanError where
     tensors, adapters or surgery do not fit, CheckpointError and StorageError as reading does.
     """
     _refuse_unfilled(quantize=quantize)
     if lazy and sharding is not None:
         raise UsageError("lazy and sharding were both given", expected="one of them", field="lazy")
-    pairs = wished(adapter, lazy, sharding is not None)
-    cast = None if dtype is None else safetensors_dtype(str(dtype))
+    pairs, wanted = wished(adapter, lazy, sharding is not None), asked_dtype(dtype)
     manager = manager or PluginManager()
     asked = _asked(surgery, bool(pairs))
     opened = open_path(path)
@@ -86,17 +84,18 @@ def load(
         opened, found, changed = _operated(opened, found, asked)
         adapters = read_adapters(pairs, found.architecture, found.module, opened.need_config().values)
         part = None if sharding is None else take_part(found, sharding)
-        stored = _cast(found.plan if part is None else part.plan, cast)
+        cast = casting(wanted, found.plan, found.architecture)
+        stored = cast.of(found.plan if part is None else part.plan)
         plan = widened(stored)
         before = bytes_read()
         read = None if lazy else partial(plan.load, None if part is None else part.sharding, progress=progress)
         _fill(found.module, plan, read, strict)
-        share = None if part is None else part.share(found.module, widened(_cast(found.plan, cast)).nbytes, before)
+        share = None if part is None else part.share(found.module, widened(cast.of(found.plan)).nbytes, before)
         about = (note for each in adapters for note in each.notes)
-        remarks = (*manager.notes, *changed, *about, *(part.notes if part else ()))
-        m = _loaded(opened, found, plan, stored.params, cast, remarks, share)
-        switch = put_adapters(found.module, adapters)
-        return replace(m, surgery=None if asked is None else asked.path, adapters=switch)
+        remarks = (*manager.notes, *changed, *cast.notes, *about, *(part.notes if part else ()))
+        m = _loaded(opened, found, plan, stored.params, cast.dtype, remarks, share)
+        done = None if asked is None else asked.path
+        return replace(m, surgery=done, adapters=put_adapters(found.module, adapters))
     except BaseException:
         opened.checkpoint.close()
         raise
@@ -131,16 +130,12 @@ def _operated(opened: Opened, found: Prepared, surgery: SurgeryFile | None) -> t
     """Put surgery into the plan, and give a note that says so; what was pruned has another config and module."""
     if surgery is None:
         return opened, found, ()
-    config = opened.need_config().values
+    config = found.config if found.half is None else opened.need_config().values
     done = operated(found.plan, surgery, found.architecture.base_model_prefix, config)
     notes = (f"surgery by {surgery.path} changes {len(done.changes)} tensors",)
     if not surgery.prunings:
         return opened, replace(found, plan=done.plan), notes
     return with_config(opened, done.config), rebuilt(found, done), notes
-
-
-def _cast(plan: Plan, dtype: str | None) -> Plan:
-    return plan if dtype is None else with_dtype(plan, dtype)
 
 
 def _loaded(
