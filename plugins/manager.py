@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from importlib.metadata import EntryPoint, entry_points, version
+from functools import cached_property
+from importlib.metadata import EntryPoint, EntryPoints, entry_points, version
 from typing import cast
 
 import pluggy
@@ -62,6 +63,11 @@ class PluginManager:
         self._hooks = pluggy.PluginManager(PROJECT)
         self._hooks.add_hookspecs(Specs)
 
+    @cached_property
+    def _points(self) -> EntryPoints:
+        """What is installed, as it was when it was first asked for; the metadata of each distribution is read once."""
+        return entry_points(group=self.group)
+
     def register(self, plugin: object, name: str | None = None) -> None:
         """Use a plugin object without an entry point.
 
@@ -72,12 +78,12 @@ class PluginManager:
 
     def offers(self) -> tuple[Offer, ...]:
         """List all entry points, sorted by model type; imports none of them."""
-        found = {_offer(point) for point in entry_points(group=self.group)}
+        found = {_offer(point) for point in self._points}
         return tuple(sorted(found, key=lambda offer: (offer.model_type, offer.value)))
 
     def model_types(self) -> tuple[str, ...]:
         """List the model types that installed plugins serve."""
-        return tuple(sorted({offer.model_type for offer in self.offers()}))
+        return tuple(sorted({point.name for point in self._points}))
 
     def find(self, model_type: str) -> str | None:
         """Give the model type that is served under a name: the same, else the only one of another case or separator.
@@ -88,7 +94,7 @@ class PluginManager:
 
     def architectures(self, model_type: str) -> tuple[Architecture, ...]:
         """Give every architecture that serves a model type, as it is spelt; imports only the plugins that offer it."""
-        for point in entry_points(group=self.group, name=model_type):
+        for point in self._points.select(name=model_type):
             self._load(point)
         collected = (architecture for found in self._offered.values() for architecture in found)
         offered = [architecture for architecture in collected if model_type in architecture.model_types]
@@ -128,7 +134,7 @@ class PluginManager:
 
     def _unknown(self, model_type: str, chosen: str | None) -> PluginError:
         known = self.model_types()
-        values = {point.value for point in entry_points(group=self.group, name=model_type)}
+        values = {point.value for point in self._points.select(name=model_type)}
         failed = [problem for problem in self.problems if problem.offer.value in values]
         if failed:
             return PluginError(
