@@ -1,8 +1,8 @@
 """Print how much longer an architecture takes to be found among many installed plugins than where it is alone.
 
-Each plugin is a distribution of its own, as an installer leaves it: metadata, entry points, one module. What is timed is
-`PluginManager().architecture(NAME)` in a process that has imported the manager and nothing else; how many of the plugins'
-modules were imported is counted, and must be one. A row is a median over rounds, taken in turn.
+Each plugin is a distribution of its own, as an installer leaves it: metadata, entry points, one module. What is timed
+is `PluginManager().architecture(NAME)` in a process that has imported the manager and nothing else; how many of the
+plugins' modules were imported is counted, and must be one. A row is a median over rounds, taken in turn.
 """
 
 import json

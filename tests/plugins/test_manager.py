@@ -241,25 +241,6 @@ def test_an_architecture_says_its_name_and_its_adapters() -> None:
         Architecture(name="x", model_types=("x",), task="embed", read_config=dict, build=dict, adapters=())  # type: ignore[arg-type]
 
 
-@pytest.mark.case("C84")
-@pytest.mark.packaging
-def test_the_example_is_installed_beside_the_package_and_found(tmp_path: Path) -> None:
-    """C84: nothing of ours is edited."""
-    import shutil
-
-    from tests.guards import ROOT
-    from tests.test_packaging import IGNORED, extra, make_environment, run
-
-    tree = shutil.copytree(ROOT, tmp_path / "checkout", symlinks=True, ignore=IGNORED)
-    example = shutil.copytree(EXAMPLE, tmp_path / "example")
-    python = make_environment(tmp_path / "venv")
-    run(python, "-m", "pip", "install", "--quiet", f"{tree}{extra()}", folder=tmp_path)
-    run(python, "-m", "pip", "install", "--quiet", "--no-deps", example, folder=tmp_path)
-    weightloom = python.parent / "weightloom"
-    assert "weightloom-my-llama" in run(weightloom, "arch", "my_llama", folder=tmp_path)
-    assert "my_llama:PLUGIN" in run(weightloom, "plugins", folder=tmp_path)
-
-
 @pytest.mark.parametrize("interface", [INTERFACE + 1, 0, "1", True])
 def test_a_plugin_for_another_interface_is_refused_and_the_rest_work(
     interface: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

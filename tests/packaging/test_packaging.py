@@ -1,11 +1,7 @@
 """What is declared is what is shipped; the `packaging` part builds and installs it, outside the tree."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
-import venv
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,16 +9,22 @@ from pathlib import Path
 import pytest
 
 from tests.guards import FACADE, LAYERS, ROOT, project
+from tests.packaging.building import extra, make_environment, run
 
+TEMPLATES = ROOT / "runtime" / "scaffolding" / "templates"
 LINKS = ROOT / "tests" / "typing" / "weightloom"
-IGNORED = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "node_modules")
 # huggingface-hub comes with tokenizers, which requires it; nothing here imports it.
 FORBIDDEN = {"torch", "transformers", "safetensors", "scipy", "jsonschema"}
 
 
 def package_data() -> set[Path]:
     """List the data files in the tree that the program reads when it runs."""
-    return {ROOT / "rules" / "schema.json", FACADE / "py.typed", *(ROOT / "rules" / "data").glob("*.yaml")}
+    return {
+        ROOT / "rules" / "schema.json",
+        FACADE / "py.typed",
+        *(ROOT / "rules" / "data").glob("*.yaml"),
+        *TEMPLATES.iterdir(),
+    }
 
 
 def test_every_subpackage_is_shipped() -> None:
@@ -39,7 +41,7 @@ def test_every_python_file_lies_in_a_shipped_package() -> None:
 
 def test_every_data_file_lies_where_its_kind_is_shipped() -> None:
     data = {f for layer in LAYERS for f in (ROOT / layer).rglob("*") if f.is_file()}
-    kinds = {".yaml", ".yml", ".json", ".toml", ".txt", ".typed", ".jinja"}
+    kinds = {".yaml", ".yml", ".json", ".toml", ".txt", ".typed", ".jinja", ".template"}
     assert {file for file in data if file.suffix in kinds or file.name == "py.typed"} <= package_data()
 
 
@@ -54,52 +56,6 @@ def test_type_checkers_are_pointed_at_every_layer() -> None:
 def test_comparison_packages_are_no_core_dependency() -> None:
     core = [line.split(">=")[0] for line in project()["project"]["dependencies"]]
     assert not FORBIDDEN & set(core)
-
-
-def run(*command: str | Path, folder: Path) -> str:
-    """Run a command away from the repository and from this environment; give what it printed."""
-    environment = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "VIRTUAL_ENV"}}
-    done = subprocess.run(
-        [str(part) for part in command],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
-
-
-def make_environment(folder: Path) -> Path:
-    """Make a virtual environment without anything of this one; give its interpreter."""
-    venv.create(folder, with_pip=True, symlinks=True)
-    return folder / "bin" / "python"
-
-
-def extra() -> str:
-    """Give the extra that brings MLX's back end."""
-    return "[cpu]" if sys.platform == "linux" else ""
-
-
-@pytest.fixture(scope="module")
-def source_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Copy the tree: a build writes beside its sources, and an old build's leftovers would be shipped."""
-    return shutil.copytree(ROOT, tmp_path_factory.mktemp("tree") / "checkout", symlinks=True, ignore=IGNORED)
-
-
-@pytest.fixture(scope="module")
-def wheel(source_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build an sdist, then a wheel from nothing but the sdist."""
-    folder = tmp_path_factory.mktemp("dist")
-    python = make_environment(folder / "builder")
-    run(python, "-m", "pip", "install", "--quiet", *project()["build-system"]["requires"], folder=folder)
-    hook = f"from setuptools.build_meta import build_sdist; build_sdist({str(folder)!r})"
-    run(python, "-c", hook, folder=source_tree)
-    (sdist,) = folder.glob("*.tar.gz")
-    run(python, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, sdist, folder=folder)
-    (built,) = folder.glob("*.whl")
-    return built
 
 
 def installed_ways(wheel: Path, source_tree: Path) -> dict[str, list[str]]:
