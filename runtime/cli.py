@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from weightloom.runtime.commands.adapter_convert import ADAPTER_CONVERT
 from weightloom.runtime.commands.arch import ARCH
 from weightloom.runtime.commands.convert import CONVERT
 from weightloom.runtime.commands.embed import EMBED
@@ -35,6 +36,7 @@ from weightloom.runtime.terminal.termination import hearing_termination
 COMMANDS = (INSPECT, PLAN, EXPLAIN, VERIFY, CONVERT, GENERATE, EMBED, ARCH, PLUGINS, NEW_PLUGIN)
 RULES_COMMANDS = (RULES_LINT, RULES_SHOW, RULES_TEST, RULES_SCHEMA)
 SURGERY_COMMANDS = (SURGERY_CHECK,)
+ADAPTER_COMMANDS = (ADAPTER_CONVERT,)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,6 +53,7 @@ def build_parser() -> Parser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _add(commands, COMMANDS)
     _add_family(commands, "rules", "write and check rule files", RULES_COMMANDS)
+    _add_family(commands, "adapter", "write adapters", ADAPTER_COMMANDS)
     _add_family(commands, "surgery", "change tensors on the way into a model", SURGERY_COMMANDS)
     return parser
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import mlx.nn as nn
 
     from weightloom.runtime.adapting.adapters import Adapters
+    from weightloom.runtime.adapting.writing import AdapterWritten, Form
     from weightloom.runtime.choosing.text_half import TextHalf
     from weightloom.runtime.loading.ranks import Share
 
@@ -100,3 +101,17 @@ class LoadedModel:
         from weightloom.runtime.saving.saving import save
 
         return save(self, Path(directory), layout, overwrite)
+
+    def save_adapter(
+        self, directory: str | Path, name: str | None = None, form: Form = "original", overwrite: bool = False
+    ) -> AdapterWritten:
+        """Write one of its adapters, by default the only one: as it was read, or in the format "peft" or "mlx".
+
+        Raises UsageError for a model without adapters, an unknown name or format, or a target that is not empty;
+        NotInvertible and PlanError where the format has no place for it; CheckpointError and StorageError.
+        """
+        if self.adapters is None:
+            raise UsageError("the model has no adapter", expected="a model that was loaded with one", field="adapter")
+        from weightloom.runtime.adapting.saving_loaded import save_loaded
+
+        return save_loaded(self, self.adapters.read(name), Path(directory), form, overwrite)

@@ -51,7 +51,10 @@ class Adapters:
     full wherever the scale is not 0.
     """
 
-    def __init__(self, dials: Mapping[str, Dial], exchanges: Sequence[Exchange]) -> None:
+    def __init__(
+        self, read: Mapping[str, ReadAdapter], dials: Mapping[str, Dial], exchanges: Sequence[Exchange]
+    ) -> None:
+        self._read = dict(read)
         self._dials = dict(dials)
         self._exchanges = tuple(exchanges)
         self.set({})
@@ -60,6 +63,14 @@ class Adapters:
     def scales(self) -> dict[str, float]:
         """The scale of each adapter now."""
         return {name: dial.scale for name, dial in self._dials.items()}
+
+    def read(self, name: str | None = None) -> ReadAdapter:
+        """Give an adapter as it was read, by default the only one; raises UsageError for an unknown name."""
+        chosen = next(iter(self._read)) if name is None and len(self._read) == 1 else name
+        if chosen not in self._read:
+            said = "no adapter is named, of several" if name is None else f"there is no adapter {name!r}"
+            raise UsageError(said, expected=f"one of {', '.join(self._read)}", field="adapter")
+        return self._read[chosen]
 
     def use(self, *names: str) -> None:
         """Let these act in full, and no others; with no name it is the base. Raises UsageError for an unknown one."""
@@ -129,7 +140,7 @@ def put_adapters(module: nn.Module, adapters: Sequence[ReadAdapter]) -> Adapters
             terms[parameter] = (*terms.get(parameter, ()), term)
     wholes = {name: each.whole for name, each in zip(dials, adapters, strict=True)}
     attach(module, terms)
-    return Adapters(dials, exchanges(module, wholes))
+    return Adapters(dict(zip(dials, adapters, strict=True)), dials, exchanges(module, wholes))
 
 
 def _terms(adapter: ReadAdapter, dial: Dial, module: nn.Module) -> Iterator[tuple[str, Term]]:

@@ -1,0 +1,80 @@
+"""`weightloom adapter convert SRC DST`: an adapter in another format, or written again as it was."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weightloom.runtime.terminal.arguments import add_reading
+from weightloom.runtime.terminal.command import Command
+from weightloom.runtime.terminal.outcome import FINE, Outcome
+from weightloom.runtime.terminal.text import plural
+
+if TYPE_CHECKING:
+    from weightloom.runtime.adapting.writing import AdapterWritten
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("source", metavar="SRC", help="the directory of an adapter that PEFT or mlx-lm wrote")
+    parser.add_argument("target", metavar="DST", help="a directory, new or empty")
+    parser.add_argument("--format", choices=("peft", "mlx", "original"), default="original", help="original: as read")
+    parser.add_argument("--base", metavar="PATH", help="the model that it is for; else the one that its config names")
+    parser.add_argument("--overwrite", action="store_true", help="replace the adapter in DST; other files stay")
+    add_reading(parser)
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Convert the adapter; of the base only headers are read."""
+    from weightloom.runtime.adapting.fusing import Base
+    from weightloom.runtime.adapting.writing import convert_adapter
+    from weightloom.runtime.choosing.choice import only_shipped
+    from weightloom.runtime.extras import need_mlx
+    from weightloom.runtime.inspecting.reading import planned, wish_of
+
+    need_mlx()
+    source, target = Path(args.source), Path(args.target)
+    with planned(_base(args.base, source), wish_of(args)) as found:
+        found.plan.check()
+        base = Base(found.plan, only_shipped(found.choice).rules_in, found.config.values if found.config else {})
+        known = found.target.architecture
+        task = None if known is None else known.task
+        done = convert_adapter(source, base, task, target, args.format, args.overwrite)
+    data = {
+        "command": "adapter convert",
+        "source": args.source,
+        "target": args.target,
+        "format": args.format,
+        "files": [str(path) for path in done.files],
+        "tensors": done.tensors,
+        "notes": done.notes,
+    }
+    return Outcome(FINE, data, "\n".join(_lines(done)), "\n".join(f"note: {note}" for note in done.notes))
+
+
+def _base(given: str | None, source: Path) -> str:
+    from weightloom.engine.errors import UsageError
+    from weightloom.runtime.adapting.writing import base_of
+
+    if given is not None:
+        return given
+    named = base_of(source)
+    if named is None or not Path(named).exists():
+        raise UsageError(
+            f"the adapter's config names {named or 'no base'}" + (", which is not here" if named else ""),
+            expected="the model that it is for, whose rules give the names",
+            hint="give its path with --base",
+            file=source,
+            field="base",
+        )
+    return named
+
+
+def _lines(done: AdapterWritten) -> Iterator[str]:
+    yield f"{plural(done.tensors, 'tensor')} written"
+    yield from (f"  {path}" for path in done.files)
+
+
+ADAPTER_CONVERT = Command("convert", "write an adapter in the format of PEFT or mlx-lm", add_arguments, run)
