@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from weightloom.engine.errors import PlanError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import mlx.core as mx
 
 _FORM = "mlx-lm"
+_MATRIX = 2
 
 
 def as_mlx(adapter: Published, about: About) -> Written:
@@ -29,13 +31,17 @@ def as_mlx(adapter: Published, about: About) -> Written:
         raise no_place(name, _FORM, "a whole tensor", "changes of low rank")
     if not adapter.factors:
         raise PlanError("the adapter changes nothing", expected="one change at least")
+    for each in adapter.factors:
+        if each.lengths is not None and (each.by_columns or each.a.ndim > _MATRIX):
+            of = "columns" if each.by_columns else "rows of a stack"
+            raise no_place(each.name, _FORM, f"brought to lengths of {of}", "lengths of a matrix's rows")
     rank = max(each.rank for each in adapter.factors)
     scales = [each.scale for each in adapter.factors if each.scale] or [0.0]
     scale = Counter(scales).most_common(1)[0][0]
     arrays = dict(pair for each in adapter.factors for pair in _named(_with(each, rank, scale)))
     parameters = {"rank": rank, "scale": scale, "dropout": 0.0, "keys": [each.module for each in adapter.factors]}
     config = {
-        "fine_tune_type": "lora",
+        "fine_tune_type": "dora" if any(each.lengths is not None for each in adapter.factors) else "lora",
         "model": about.base,
         "num_layers": about.layers,
         "lora_parameters": parameters,
@@ -47,12 +53,14 @@ def _named(factor: Factor) -> Iterator[tuple[str, mx.array]]:
     a, b = factor.a, factor.b
     if factor.embedding:
         first, second = b, a
-    elif a.ndim > 2:
+    elif a.ndim > _MATRIX:
         first, second = a, b
     else:
         first, second = a.T, b.T
     yield f"{factor.module}.lora_a", first
     yield f"{factor.module}.lora_b", second
+    if factor.lengths is not None:
+        yield f"{factor.module}.m", factor.lengths
 
 
 def _with(factor: Factor, rank: int, scale: float) -> Factor:
@@ -66,8 +74,8 @@ def _with(factor: Factor, rank: int, scale: float) -> Factor:
     if factor.scale != scale:
         b = (b.astype(mx.float32) * (factor.scale / scale)).astype(b.dtype)
     if lacking:
-        return Factor(factor.name, mx.pad(factor.a, rows), mx.pad(b, columns), scale, factor.embedding)
-    return Factor(factor.name, factor.a, b, scale, factor.embedding)
+        return replace(factor, a=mx.pad(factor.a, rows), b=mx.pad(b, columns), scale=scale)
+    return replace(factor, b=b, scale=scale)
 
 
 def _notes(adapter: Published, rank: int, scale: float) -> Iterator[str]:

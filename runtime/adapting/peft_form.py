@@ -21,14 +21,18 @@ _PREFIX = "base_model.model."
 _TASKS = {"generate": "CAUSAL_LM", "embed": "FEATURE_EXTRACTION"}
 _WEIGHT = ".weight"
 _FORM = "PEFT"
+_MATRIX = 2
 
 
 def as_peft(adapter: Published, about: About) -> Written:
     """Give an adapter as PEFT reads it; raises PlanError for factors of what is no module's matrix."""
     for each in adapter.factors:
-        if not each.name.endswith(_WEIGHT) or each.a.ndim != 2:
+        if not each.name.endswith(_WEIGHT) or each.a.ndim != _MATRIX:
             shape = f"a bare parameter of {each.a.ndim} dims"
             raise no_place(each.name, _FORM, shape, "weights of modules, which are matrices")
+        if each.lengths is not None and each.by_columns != each.embedding:
+            of = "columns" if each.by_columns else "rows"
+            raise no_place(each.name, _FORM, f"brought to lengths of {of}", "of columns for embeddings, else of rows")
     arrays = dict(pair for each in adapter.factors for pair in _named(each))
     arrays |= {f"{_PREFIX}{name}": array for name, array in adapter.whole.items()}
     return Written(WEIGHTS, arrays, _config(adapter, about))
@@ -42,6 +46,8 @@ def _named(factor: Factor) -> Iterator[tuple[str, mx.array]]:
     else:
         yield f"{place}.lora_A{_WEIGHT}", factor.a
         yield f"{place}.lora_B{_WEIGHT}", factor.b
+    if factor.lengths is not None:
+        yield f"{place}.lora_magnitude_vector", factor.lengths
 
 
 def _config(adapter: Published, about: About) -> dict[str, Any]:
@@ -56,7 +62,7 @@ def _config(adapter: Published, about: About) -> dict[str, Any]:
         "r": rank,
         "lora_alpha": alpha,
         "use_rslora": False,
-        "use_dora": False,
+        "use_dora": any(each.lengths is not None for each in adapter.factors),
         "rank_pattern": _others(ranks, rank),
         "alpha_pattern": _others(alphas, alpha),
         "target_modules": sorted(ranks),

@@ -248,3 +248,48 @@ def test_values_beside_the_blocks_have_no_place(tmp_path: Path) -> None:
     plan = save_plan(adapter_rules(load_rules("mixtral")), specs, {"num_local_experts": 1})
     with pytest.raises(NotInvertible, match="has values in rows"):
         given_back(plan, arrays)
+
+
+def decomposed() -> Arrays:
+    return pair() | {f"{Q}.lora_magnitude_vector": filled({"m": (32,)}, seed=6)["m"] + 2}
+
+
+def test_lengths_of_rows_go_to_mlx_and_back(base: Path, tmp_path: Path, cli: Cli) -> None:
+    made = adapter(tmp_path / "one", decomposed(), use_dora=True)
+    stacked = converted(cli, base, made, tmp_path / "mlx", "mlx")
+    assert config(stacked)["fine_tune_type"] == "dora"
+    assert tensors(stacked)["model.layers.0.self_attn.q_proj.m"].shape == (32,)
+    again = converted(cli, base, stacked, tmp_path / "peft", "peft")
+    assert same(again, made) and config(again)["use_dora"] is True
+    assert np.allclose(logits(load(base, adapter=stacked)), logits(load(base, adapter=made)), atol=1e-4)
+
+
+def test_lengths_of_columns_have_no_place_in_mlx_lm_s_format(base: Path, tmp_path: Path) -> None:
+    shapes = {
+        f"{EMBEDDING}.lora_embedding_A": (2, 260),
+        f"{EMBEDDING}.lora_embedding_B": (32, 2),
+        f"{EMBEDDING}.lora_magnitude_vector": (32,),
+    }
+    m = load(base, adapter=adapter(tmp_path / "one", filled(shapes, seed=3), use_dora=True))
+    with pytest.raises(PlanError, match=r"embed_tokens\.weight is brought to lengths of columns"):
+        m.save_adapter(tmp_path / "mlx", form="mlx")
+
+
+@pytest.mark.case("C59")
+def test_factors_of_a_joined_stack_are_given_part_by_part(tmp_path: Path, cli: Cli) -> None:
+    """C59: what was trained on gate and up as one has A for both, and for each its rows of B."""
+    base = write_model(tmp_path / "base", "mixtral")
+    place = "base_model.model.model.layers.1.mlp.experts"
+    shapes = {f"{place}.lora_A.weight": (4 * 2, 32), f"{place}.lora_B.weight": (48, 2 * 4)}
+    made = adapter(tmp_path / "one", filled(shapes, seed=3), target_parameters=["mlp.experts.gate_up_proj"])
+    stacked = converted(cli, base, made, tmp_path / "mlx", "mlx")
+    module = "model.layers.1.block_sparse_moe.switch_mlp"
+    found = tensors(stacked)
+    assert np.array_equal(found[f"{module}.gate_proj.lora_a"], found[f"{module}.up_proj.lora_a"])
+    assert found[f"{module}.up_proj.lora_b"].shape == (4, 24, 2)
+    peft = converted(cli, base, stacked, tmp_path / "peft", "peft")
+    assert f"{place.replace('mlp', 'block_sparse_moe')}.3.w3.lora_B.weight" in tensors(peft)
+    reference = logits(load(base, adapter=made))
+    assert np.abs(reference - logits(load(base))).max() > 1e-2
+    for each in (stacked, peft):
+        assert np.allclose(logits(load(base, adapter=each)), reference, atol=1e-4)
