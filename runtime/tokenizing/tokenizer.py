@@ -9,8 +9,8 @@ from typing import Any
 
 import tokenizers
 
-from weightloom.engine.errors import UsageError
 from weightloom.runtime.configs.json_file import read_json_object
+from weightloom.runtime.tokenizing.backend_calls import decoded, encoded
 from weightloom.runtime.tokenizing.chat_template import ChatTemplate
 from weightloom.runtime.tokenizing.special_tokens import SETTINGS, read_special_tokens
 from weightloom.runtime.tokenizing.stop_ids import find_stop_ids
@@ -40,13 +40,8 @@ class Tokenizer:
         return tuple(each.note for each in self.templates.values() if each.note is not None)
 
     def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
-        """Give the ids of a text; raises UsageError for one with half characters (lone surrogates)."""
-        try:
-            return list(self.backend.encode(text, add_special_tokens=add_special_tokens).ids)
-        except (TypeError, UnicodeEncodeError) as error:
-            raise UsageError(
-                f"the text {text[:40]!a} has no tokens: {error}", expected="Unicode text", field="text"
-            ) from error
+        """Give the ids of a text; raises as `encoded` does."""
+        return encoded(self.backend, text, add_special_tokens)
 
     def encode_batch(self, texts: Sequence[str], max_length: int | None = None) -> list[list[int]]:
         """Give the ids of several texts, each cut to `max_length` with its closing special token kept."""
@@ -54,8 +49,8 @@ class Tokenizer:
         return [_cut(row, max_length, self.encode("")) for row in rows]
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
-        """Give the text of ids."""
-        return str(self.backend.decode(list(ids), skip_special_tokens=skip_special_tokens))
+        """Give the text of ids; raises as `decoded` does."""
+        return decoded(self.backend, ids, skip_special_tokens)
 
     def stream(self, ids: Iterable[int]) -> Iterator[str]:
         """Give text as ids come, never a part of a character; what stays incomplete comes at the end."""

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.runtime.models import config_of
+from tests.strategies.mutations import junk, mutated
 from weightloom.engine.errors import WeightloomError
 from weightloom.plugins import PluginManager
 from weightloom.plugins.evidence import evidence_of
@@ -34,46 +35,7 @@ BASES: tuple[dict[str, Any], ...] = (
     {"model_type": "llava", "text_config": config_of("mistral"), "vision_config": {"hidden_size": 4}},
     {"model_type": "mistral3", "text_config": config_of("llama"), "language_model_only": True},
 )
-junk = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(max_size=6)
-    | st.sampled_from(
-        ["", " 8", "1e3", "yarn", "llama", "LLaMA", "qwen3-moe", "sliding_attention", 10**400, -0.0, 2**63]
-    ),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
-    max_leaves=5,
-)
-
-
-def paths(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Give the way to each value inside an object."""
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [way for key, each in inner for way in ((*at, key), *paths(each, (*at, key)))]
-
-
-@st.composite
-def mutated(draw: st.DrawFn) -> dict[str, Any]:
-    """A good config with some values replaced, taken out, or put under another name."""
-    config: dict[str, Any] = json.loads(json.dumps(draw(st.sampled_from(BASES))))
-    for _ in range(draw(st.integers(1, 4))):
-        known = paths(config)
-        if not known:
-            break
-        *way, last = draw(st.sampled_from(known))
-        place: Any = config
-        for key in way:
-            place = place[key]
-        kind = draw(st.sampled_from(["replace", "replace", "remove", "rename"]))
-        if kind == "replace":
-            place[last] = draw(junk)
-        elif kind == "rename" and isinstance(place, dict):
-            place[draw(st.sampled_from(sorted(BASES[3])) | st.text(max_size=5))] = place.pop(last)
-        else:
-            del place[last]
-    return config
+WORDS = ["yarn", "llama", "LLaMA", "qwen3-moe", "sliding_attention"]
 
 
 def take(raw: bytes) -> None:
@@ -97,7 +59,7 @@ def read(model_type: str, content: Any) -> None:
 
 
 @MANY
-@given(mutated())
+@given(mutated(BASES, junk(*WORDS), sorted(BASES[3])))
 def test_only_named_errors_escape_a_mutated_config(config: dict[str, Any]) -> None:
     with contextlib.suppress(WeightloomError):
         take(json.dumps(config).encode())

@@ -165,6 +165,13 @@ def test_files_that_fail_at_the_first_text_are_named(tmp_path: Path, part: str, 
         load_tokenizer(tmp_path)
 
 
+@pytest.mark.parametrize("ids", [[-1], [2**70], ["a"]])
+def test_what_are_no_ids_are_refused(ids: list[int]) -> None:
+    with pytest.raises(UsageError, match="have no text") as raised:
+        Tokenizer(byte_tokenizer()).decode(ids)
+    assert raised.value.field == "ids"
+
+
 def test_half_characters_are_refused() -> None:
     with pytest.raises(UsageError, match="Unicode"):
         Tokenizer(byte_tokenizer()).encode("a\ud800")
