@@ -42,7 +42,8 @@ class Architecture:
     each is cut. `refusal`, if given, looks at the evidence of a checkpoint of one of its model types, and gives the
     reason why it is another architecture's, or None; without it, one that lists no `vision_config` among its
     sub-models leaves checkpoints with a vision tower to others. `keeps_bf16` says that values go beyond what float16
-    can hold, so that what is bfloat16 is never made float16.
+    can hold, so that what is bfloat16 is never made float16. `towers` are the paths of the modules that a prompt of
+    text alone never runs: by default their parameters are read when they are first used.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Architecture:
     fields: type[Any] | None = None
     refusal: Callable[[Evidence], str | None] | None = None
     keeps_bf16: bool = False
+    towers: tuple[str, ...] = ()
     source: str = ""
 
     def __post_init__(self) -> None:

@@ -35,5 +35,5 @@ def part_of(plan: Plan, names: Collection[str]) -> Plan:
         copies=copies,
         kept=(),
         report=report,
-        before=None,
+        before=None if plan.before is None else part_of(plan.before, names),
     )

@@ -43,10 +43,9 @@ def foresee(opened: Opened, choice: Choice, asked: Foreseen) -> MemoryNeed:
 def _as_loaded(plan: Plan, target: Target, dtype: str | None) -> Plan:
     """Give the plan that a load carries out, which casts, and widens what the CPU is slow with."""
     if dtype is not None:
-        from weightloom.engine.planning.cast import with_dtype
-        from weightloom.runtime.configs.dtype_names import safetensors_dtype
+        from weightloom.runtime.preparing.casting import asked_dtype, casting
 
-        plan = with_dtype(plan, safetensors_dtype(dtype))
+        plan = casting(asked_dtype(dtype), plan, target.architecture).of(plan)
     if target.module is None:
         return plan
     from weightloom.runtime.loading.widening import widened

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,13 +12,12 @@ from weightloom.engine import LoadReport, Plan, RuleSet, TensorSpec
 from weightloom.engine.checkpoints.discovery import KEPT_NAME
 from weightloom.engine.errors import UsageError
 from weightloom.engine.planning.grouping import grouped_names
-from weightloom.plugins.binding import bind, parameters
-from weightloom.plugins.deferring import bind_lazily
 from weightloom.plugins.manager import PluginManager
 from weightloom.runtime.adapting.adapters import put_adapters, read_adapters
 from weightloom.runtime.adapting.wish import Wished, wished
 from weightloom.runtime.configs.config import NAME as CONFIG_NAME
 from weightloom.runtime.configs.dtype_field import with_dtype_field
+from weightloom.runtime.loading.materializing import asked_mode, fill, refuse_cut
 from weightloom.runtime.loading.ranks import Share, Way, bytes_read, take_part
 from weightloom.runtime.loading.widening import widened
 from weightloom.runtime.model import LoadedModel
@@ -32,9 +31,6 @@ from weightloom.runtime.surgery.surgery_module import rebuilt, with_config
 from weightloom.runtime.tokenizing.vocabulary_fit import beyond_vocabulary
 
 if TYPE_CHECKING:
-    import mlx.core as mx
-    import mlx.nn as nn
-
     from weightloom.engine.plan import Progress
     from weightloom.engine.planning.sharding import Sharding
 
@@ -42,7 +38,7 @@ if TYPE_CHECKING:
 def load(
     path: str | Path,
     dtype: str | None = None,
-    lazy: bool = False,
+    lazy: bool | None = None,
     adapter: Wished | None = None,
     surgery: object = None,
     rules: RuleSet | str | Path | None = None,
@@ -61,20 +57,21 @@ def load(
 
     `dtype` ("bfloat16", "float16", "float32", or MLX's own) casts float parameters as `casting` decides ("auto": as
     the device is); by default all stay as they are. `rules` act before those of the architecture. `architecture`
-    settles which plugin where several offer the model type. With `lazy` a parameter is read when it is first used: a
-    tower that is never run is never read. The files stay open; one that was written to in place raises CheckpointError
-    at the use. `text_only` loads the text model of a checkpoint with towers (False: the whole, or nothing); what is
-    left out is in the report and the notes, and saved back. `surgery` names a surgery file, by default the one that
-    the variable WEIGHTLOOM_SURGERY names; it acts after conversion and before a cast. `adapter` is the directory of an
-    adapter of PEFT or mlx-lm, or several with a scale each: they stay beside the parameters, and the model's
-    `adapters` switches them. `quantize` is a name for later: anything but None raises UsageError.
+    settles which plugin where several offer the model type. With `lazy` a parameter is read when it is first used, with
+    lazy=False all are read at once; else the variable WEIGHTLOOM_MATERIALIZE (lazy, eager) says which, and without it
+    all are but those of towers, which a text prompt does not run. Files stay open; one that was written to in place
+    raises CheckpointError at the use. `text_only` loads the text model of a checkpoint with towers (False: the whole,
+    or nothing); what is left out is in the report and the notes, and saved back. `surgery` names a surgery file, by
+    default the one that the variable WEIGHTLOOM_SURGERY names; it acts after conversion and before a cast. `adapter` is
+    the directory of an adapter of PEFT or mlx-lm, or several with a scale each: they stay beside the parameters, and
+    the model's `adapters` switches them. `quantize` is a name for later: anything but None raises UsageError.
     Raises PluginError for a model type that no plugin serves, ConfigError for a config that cannot be, PlanError where
     tensors, adapters or surgery do not fit, CheckpointError and StorageError as reading does.
     """
     _refuse_unfilled(quantize=quantize)
-    if lazy and sharding is not None:
-        raise UsageError("lazy and sharding were both given", expected="one of them", field="lazy")
-    pairs, wanted = wished(adapter, lazy, sharding is not None), asked_dtype(dtype)
+    mode = asked_mode(lazy)
+    refuse_cut(mode, sharding is not None)
+    pairs, wanted = wished(adapter, mode == "lazy", sharding is not None), asked_dtype(dtype)
     manager = manager or PluginManager()
     asked = _asked(surgery, bool(pairs))
     opened = open_path(path)
@@ -88,8 +85,10 @@ def load(
         stored = cast.of(found.plan if part is None else part.plan)
         plan = widened(stored)
         before = bytes_read()
-        read = None if lazy else partial(plan.load, None if part is None else part.sharding, progress=progress)
-        _fill(found.module, plan, read, strict)
+        towers = found.architecture.towers if part is None else ()
+        cut = None if part is None else part.sharding
+        read = partial(Plan.load, sharding=cut, progress=progress, strict=strict)
+        fill(found.module, plan, mode, towers, read, strict)
         share = None if part is None else part.share(found.module, widened(cast.of(found.plan)).nbytes, before)
         about = (note for each in adapters for note in each.notes)
         remarks = (*manager.notes, *changed, *cast.notes, *about, *(part.notes if part else ()))
@@ -99,17 +98,6 @@ def load(
     except BaseException:
         opened.checkpoint.close()
         raise
-
-
-def _fill(module: nn.Module, plan: Plan, read: Callable[..., Mapping[str, mx.array]] | None, strict: bool) -> None:
-    """Bind what `read` gives; without it each parameter is read when it is first used."""
-    # A lenient load leaves what the file lacks as the module made it; the report and the notes name it.
-    initial = {name: array for name, array in parameters(module).items() if name in plan.report.missing}
-    if read is None:
-        bind_lazily(module, plan.lazy(strict=strict), kept=initial)
-    else:
-        bind(module, {**initial, **read(strict=strict)})
-    module.eval()
 
 
 def _asked(surgery: object, with_adapters: bool) -> SurgeryFile | None:
