@@ -61,10 +61,10 @@ def load(
     lazy=False all are read at once; else the variable WEIGHTLOOM_MATERIALIZE (lazy, eager) says which, and without it
     all are but those of towers, which a text prompt does not run. Files stay open; one that was written to in place
     raises CheckpointError at the use. `text_only` loads the text model of a checkpoint with towers (False: the whole,
-    or nothing); what is left out is in the report and the notes, and saved back. `surgery` names a surgery file, by
-    default the one that the variable WEIGHTLOOM_SURGERY names; it acts after conversion and before a cast. `adapter` is
-    the directory of an adapter of PEFT or mlx-lm, or several with a scale each: they stay beside the parameters, and
-    the model's `adapters` switches them. `quantize` is a name for later: anything but None raises UsageError.
+    or nothing); what is left out is reported, and saved back. `surgery` names a surgery file, by default the one that
+    WEIGHTLOOM_SURGERY names; it acts after conversion and before a cast. `adapter` is the directory of an adapter of
+    PEFT or mlx-lm, or several with a scale each: they stay beside the parameters, and the model's `adapters` switches
+    them. `quantize` is a name for later: anything but None raises UsageError.
     Raises PluginError for a model type that no plugin serves, ConfigError for a config that cannot be, PlanError where
     tensors, adapters or surgery do not fit, CheckpointError and StorageError as reading does.
     """
@@ -85,10 +85,8 @@ def load(
         stored = cast.of(found.plan if part is None else part.plan)
         plan = widened(stored)
         before = bytes_read()
-        towers = found.architecture.towers if part is None else ()
-        cut = None if part is None else part.sharding
-        read = partial(Plan.load, sharding=cut, progress=progress, strict=strict)
-        fill(found.module, plan, mode, towers, read, strict)
+        read = partial(Plan.load, sharding=part.sharding if part else None, progress=progress, strict=strict)
+        fill(found.module, plan, mode, () if part else found.architecture.towers, read, strict)
         share = None if part is None else part.share(found.module, widened(cast.of(found.plan)).nbytes, before)
         about = (note for each in adapters for note in each.notes)
         remarks = (*manager.notes, *changed, *cast.notes, *about, *(part.notes if part else ()))
