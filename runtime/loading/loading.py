@@ -54,7 +54,6 @@ def load(
 
     In one of several processes (mlx.launch), `sharding` gives each its part: "tensor" cuts parameters as the
     architecture says, "pipeline" gives each rank some of the layers, a Sharding cuts as it says.
-
     `dtype` ("bfloat16", "float16", "float32", or MLX's own) casts float parameters as `casting` decides ("auto": as
     the device is); by default all stay as they are. `rules` act before those of the architecture. `architecture`
     settles which plugin where several offer the model type. With `lazy` a parameter is read when it is first used, with
