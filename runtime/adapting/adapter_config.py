@@ -79,7 +79,12 @@ class AdapterConfig:
         return int(_first(self.rank_pattern or {}, module, self.r))
 
     def scale(self, module: str) -> float:
-        """Give what B @ A is multiplied by: alpha / r, or alpha / sqrt(r) of a rank-stabilised adapter."""
+        """Give what B @ A is multiplied by: alpha / r, or alpha / sqrt(r) of a rank-stabilised adapter.
+
+        It is that of the training, by what the config records of the module, or of the bare parameter of that name.
+        Where PEFT 0.21 puts parts together that were trained apart (experts w1 and w3), it doubles r and alpha, and a
+        rank-stabilised scale grows by sqrt(2) that way; here each part keeps its own.
+        """
         alpha, rank = float(_first(self.alpha_pattern or {}, module, self.lora_alpha)), self.rank(module)
         return alpha / sqrt(rank) if self.use_rslora else alpha / rank
 

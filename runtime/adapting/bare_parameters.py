@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import islice
 
 from weightloom.engine import RuleSet, TensorSpec, Transpose, Unflatten, WeightConverter, WeightRenaming
 from weightloom.engine.errors import PlanError
@@ -112,7 +112,7 @@ def _assigned(
     module: str, pairs: Sequence[tuple[Factor, Factor]], targets: Mapping[str, TensorSpec]
 ) -> tuple[Bare, ...]:
     """Give each pair the one target that its shapes fit."""
-    chosen = [names for names in permutations(targets, len(pairs)) if _all_fit(pairs, [targets[n] for n in names])]
+    chosen = list(islice(_choices(pairs, targets), 2))
     if len(chosen) != 1:
         said = "; ".join(f"{a.name} {list(a.shape)} and {list(b.shape)}" for a, b in pairs)
         wanted = ", ".join(f"{name} {list(spec.shape)}" for name, spec in targets.items())
@@ -129,11 +129,16 @@ def _assigned(
     )
 
 
-def _all_fit(pairs: Sequence[tuple[Factor, Factor]], specs: Sequence[TensorSpec]) -> bool:
-    fitting = (
-        _fits(s, a, b) or (len(s.shape) == _STACK and _fits(s, b, a)) for (a, b), s in zip(pairs, specs, strict=True)
-    )
-    return all(fitting)
+def _choices(pairs: Sequence[tuple[Factor, Factor]], targets: Mapping[str, TensorSpec]) -> Iterator[tuple[str, ...]]:
+    """Yield the ways to give each pair a target of its own that it fits."""
+    if not pairs:
+        yield ()
+        return
+    a, b = pairs[0]
+    for name, spec in targets.items():
+        if _fits(spec, a, b) or (len(spec.shape) == _STACK and _fits(spec, b, a)):
+            left = {other: each for other, each in targets.items() if other != name}
+            yield from ((name, *rest) for rest in _choices(pairs[1:], left))
 
 
 def _fits(spec: TensorSpec, columns: Factor, rows: Factor) -> bool:
@@ -160,7 +165,7 @@ def _turned_in(version: str | None, square: Bare) -> bool:
 
     0.18.2 was never released: its development changed from one to the other.
     """
-    numbers = tuple(int(part) for part in re.findall(r"\d+", version or "")[:3])
+    numbers = tuple(int(part) for part in re.findall(r"\d{1,9}", version or "")[:3])
     if len(numbers) < _STACK or numbers == (0, 18, 2):
         raise PlanError(
             f"{square.parameter} is {list(square.spec.shape)}: its factors do not say which of them is over its rows, "

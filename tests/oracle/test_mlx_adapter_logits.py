@@ -24,7 +24,7 @@ KEYS = {
 OLD_NAMES = {"qwen3_moe": {"num_local_experts": "num_experts"}}
 
 
-def adapted(base: Path, folder: Path, keys: list[str]) -> Any:
+def adapted(base: Path, folder: Path, keys: list[str], kind: str) -> Any:
     """Give mlx-lm's model with random factors, which are written as it writes them."""
     from mlx.utils import tree_flatten
     from mlx_lm.tuner.utils import linear_to_lora_layers
@@ -33,25 +33,26 @@ def adapted(base: Path, folder: Path, keys: list[str]) -> Any:
     parameters = {"rank": 3, "scale": 1.5, "dropout": 0.0, "keys": keys}
     model, _ = load_model(base)
     model.freeze()
-    linear_to_lora_layers(model, 3, parameters)
-    shapes = {name: array.shape for name, array in tree_flatten(model.trainable_parameters()) if ".lora_" in name}
+    linear_to_lora_layers(model, 3, parameters, use_dora=kind == "dora")
+    found = tree_flatten(model.trainable_parameters())
+    shapes = {name: array.shape for name, array in found if name.rsplit(".", 1)[-1] in ("lora_a", "lora_b", "m")}
     chance = np.random.default_rng(3)
     made = {name: mx.array(chance.standard_normal(shape, dtype=np.float32) / 4) for name, shape in shapes.items()}
     model.load_weights(list(made.items()), strict=False)
     folder.mkdir()
     mx.save_safetensors(str(folder / "adapters.safetensors"), made)
-    config = {"fine_tune_type": "lora", "num_layers": 3, "lora_parameters": parameters}
+    config = {"fine_tune_type": kind, "num_layers": 3, "lora_parameters": parameters}
     (folder / "adapter_config.json").write_text(json.dumps(config))
     return model.eval()
 
 
-@pytest.mark.parametrize("key", KEYS)
-def test_logits_are_those_of_mlx_lm(key: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("key", "kind"), [*((key, "lora") for key in KEYS), ("llama", "dora")])
+def test_logits_are_those_of_mlx_lm(key: str, kind: str, tmp_path: Path) -> None:
     class_name, config_name, sizes = REFERENCES[key]
     base = tmp_path / "base"
     tokens, plain = write_reference(class_name, config_name, base, LENGTH, **sizes)
     (base / "config.json").write_text(json.dumps(as_v4(config_of(base), **OLD_NAMES.get(key, {}))))
-    model = adapted(base, tmp_path / "adapter", KEYS[key])
+    model = adapted(base, tmp_path / "adapter", KEYS[key], kind)
     reference = np.array(model(mx.array(tokens.astype(np.int32))))
     assert np.abs(reference - plain).max() > 1e-2
     assert_close(whole(load(base, adapter=tmp_path / "adapter").model, tokens), reference)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import mlx.core as mx
 import numpy as np
 import pytest
 
@@ -13,8 +14,10 @@ from tests.oracle.all_keys.arrays import specs_of, to_mlx
 from tests.oracle.all_keys.build import build
 from tests.oracle.all_keys.jobs import Job
 from tests.oracle.all_keys.trial import Trial
-from weightloom.engine import Checkpoint, Plan, changes, plan_adapter
+from weightloom.engine import Checkpoint, Plan, TensorSpec, changes, plan_adapter
 from weightloom.rules import load_rules
+from weightloom.runtime.adapting.adapter_plan import plan_on
+from weightloom.runtime.adapting.adapter_source import open_adapter
 
 if TYPE_CHECKING:
     import torch
@@ -96,3 +99,56 @@ def test_an_adapter_comes_back_as_it_was(key: str, tmp_path: Path) -> None:
     plan = plan_adapter(Checkpoint.open(source), load_rules("peft"), load_rules(key), specs_of(trial.state))
     (written,) = plan.save(plan.load(), tmp_path / "again")
     assert written.read_bytes() == source.read_bytes()
+
+
+def test_joined_parts_of_a_rank_stabilised_adapter_keep_the_scale_of_their_training(tmp_path: Path) -> None:
+    """PEFT 0.21 doubles rank and alpha of joined parts: 2 alpha / sqrt(2 r) is more than alpha / sqrt(r) by sqrt(2)."""
+    job = Job("mixtral")
+    trial = Trial(job, build(job), tmp_path, "float32")
+    adapter = write_adapter(trial, TARGETS["mixtral"], tmp_path / "adapter")
+    file = adapter / "adapter_config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "use_rslora": True}))
+    base = {name: np.array(to_mlx(tensor)) for name, tensor in trial.state.items()}
+    plan = plan_on(open_adapter(adapter), load_rules("mixtral"), specs_of(trial.state), trial.config)
+    arrays = {name: np.array(array) for name, array in plan.plan.load().items()}
+    theirs = merged_by_peft(trial, adapter)
+    assert set(plan.scales.values()) == {ALPHA / RANK**0.5}
+    for change in plan.changes:
+        ours = plan.scales[change.parameter] * (arrays[change.b] @ arrays[change.a])
+        more = 2**0.5 if change.parameter.endswith("gate_up_proj") else 1
+        wanted = np.array(to_mlx(theirs[change.parameter])) - base[change.parameter]
+        assert np.allclose(more * ours, wanted, atol=1e-4), change.parameter
+
+
+@pytest.mark.parametrize("dora", [False, True])
+def test_weights_that_are_stored_in_out(dora: bool, tmp_path: Path) -> None:
+    """`fan_in_fan_out`: GPT-2's layers, square ones too, and its embeddings, as PEFT writes and merges them."""
+    import peft
+    import torch
+    import transformers
+
+    config = transformers.GPT2Config(n_embd=16, n_layer=2, n_head=2, vocab_size=40, n_positions=16)
+    model = transformers.GPT2LMHeadModel(config).float()
+    before = {name: tensor.clone().numpy() for name, tensor in model.state_dict().items()}
+    wanted = peft.LoraConfig(
+        r=RANK, lora_alpha=ALPHA, target_modules=["c_attn", "c_proj", "wte"], fan_in_fan_out=True, use_dora=dora
+    )
+    model = peft.get_peft_model(model, wanted)
+    chance = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if ".lora_" in name:
+                parameter.copy_(torch.randn(parameter.shape, generator=chance).abs())
+    model.save_pretrained(tmp_path, save_embedding_layers=False)
+    merged = {name: tensor.numpy() for name, tensor in model.merge_and_unload().state_dict().items()}
+    specs = {name: TensorSpec("F32", array.shape) for name, array in before.items()}
+    plan = plan_on(open_adapter(tmp_path), load_rules("gpt2"), specs, config.to_dict())
+    changed = {
+        name: before[name] + np.array(made.added_to(mx.array(before[name])))
+        for name, made in plan.factors(plan.plan.load())
+    }
+    assert len(changed) == 2 * 3 + 1
+    assert plan.source.notes == ()
+    for name, array in changed.items():
+        assert np.allclose(array, merged[name], atol=1e-4), name
+        assert not np.allclose(array, before[name], atol=1e-2)

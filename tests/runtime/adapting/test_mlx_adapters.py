@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import mlx.core as mx
 import numpy as np
 import pytest
 
@@ -66,6 +67,29 @@ def test_other_kinds_are_named(values: dict[str, Any], base: Path, tmp_path: Pat
     with pytest.raises(ConfigError) as caught:
         load(base, adapter=mlx_adapter(tmp_path / "mlx", factors(), **values))
     assert caught.value.field in values
+
+
+def test_rows_are_brought_to_the_lengths_that_were_trained(base: Path, tmp_path: Path) -> None:
+    """DoRA, of a linear layer and of embeddings: mlx-lm has the lengths by rows in both."""
+    arrays = factors() | {f"{Q}.m": const(2, 32)} | {"model.embed_tokens.m": const(3, 260)}
+    arrays |= filled({"model.embed_tokens.lora_a": (260, 2), "model.embed_tokens.lora_b": (2, 32)}, seed=7)
+    stored = mx.load(str(base / "model.safetensors"))
+    deltas = {}
+    for stem, product, length in (
+        (Q, (arrays[f"{Q}.lora_a"] @ arrays[f"{Q}.lora_b"]).T, 2),
+        ("model.embed_tokens", arrays["model.embed_tokens.lora_a"] @ arrays["model.embed_tokens.lora_b"], 3),
+    ):
+        before = np.array(stored[f"{stem}.weight"])
+        whole = before + 2 * product
+        deltas[f"{stem}.weight"] = length * whole / np.linalg.norm(whole, axis=1, keepdims=True) - before
+    made = mlx_adapter(tmp_path / "mlx", arrays, fine_tune_type="dora")
+    wanted = changed(base, deltas, tmp_path / "changed")
+    assert np.allclose(logits(load(base, adapter=made)), wanted, atol=1e-3)
+    convert(base, Order(tmp_path / "fused", adapters=((made, 1.0),)), Wish())
+    assert np.allclose(logits(load(tmp_path / "fused")), wanted, atol=1e-3)
+    lacking = {name: array for name, array in arrays.items() if name != f"{Q}.m"}
+    with pytest.raises(PlanError, match=f"lora_magnitude.{Q}.weight"):
+        load(base, adapter=mlx_adapter(tmp_path / "two", lacking, fine_tune_type="dora"))
 
 
 def test_a_config_has_to_be_there(base: Path, tmp_path: Path) -> None:
