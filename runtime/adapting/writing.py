@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from weightloom.engine.errors import CheckpointError, UsageError
+from weightloom.engine.planning.lifting import WHOLE
 from weightloom.engine.saving.arrays import save_arrays
 from weightloom.engine.saving.save import save
 from weightloom.runtime.adapting.adapter_config import NAME as CONFIG_NAME
 from weightloom.runtime.adapting.adapter_plan import AdapterPlan, plan_on
 from weightloom.runtime.adapting.adapter_source import MLX_WEIGHTS, WEIGHTS, open_adapter
+from weightloom.runtime.adapting.copies import copies_of_base
 from weightloom.runtime.adapting.fusing import Base
 from weightloom.runtime.adapting.mlx_form import as_mlx
 from weightloom.runtime.adapting.packed_forms import as_unpacked, packed_forms
@@ -79,7 +81,9 @@ def write_adapter(
         files = save(found.plan, arrays, target, overwrite=overwrite, side_files=config)
         return AdapterWritten((*files, target / CONFIG_NAME), len(found.plan.sources), notes)
     layout, writer = _WRITERS[form]
-    written = writer(published(found, arrays, base.rules(layout), base.config), _about(found, base, task))
+    copies = copies_of_base(found, arrays, base.plan)
+    changed = {name: array for name, array in arrays.items() if name not in {f"{WHOLE}.{each}" for each in copies}}
+    written = writer(published(found, changed, base.rules(layout), base.config), _about(found, base, task))
     path = save_arrays(
         written.arrays,
         target / written.file,
@@ -88,7 +92,13 @@ def write_adapter(
         side_files={CONFIG_NAME: written.config_bytes},
         metadata={"format": "pt"} if form == "peft" else {"format": "mlx"},
     )
-    return AdapterWritten((path, target / CONFIG_NAME), len(written.arrays), (*notes, *written.notes))
+    return AdapterWritten(
+        (path, target / CONFIG_NAME), len(written.arrays), (*notes, *written.notes, *map(_left_out, copies))
+    )
+
+
+def _left_out(name: str) -> str:
+    return f"{name} was left out: it is the base's own, which stands beside its factors"
 
 
 def is_as_read(found: AdapterPlan, form: Form) -> bool:

@@ -293,3 +293,16 @@ def test_factors_of_a_joined_stack_are_given_part_by_part(tmp_path: Path, cli: C
     assert np.abs(reference - logits(load(base))).max() > 1e-2
     for each in (stacked, peft):
         assert np.allclose(logits(load(base, adapter=each)), reference, atol=1e-4)
+
+
+def test_embeddings_that_peft_wrote_beside_their_factors_are_left_out(base: Path, tmp_path: Path) -> None:
+    shapes = {f"{EMBEDDING}.lora_embedding_A": (2, 260), f"{EMBEDDING}.lora_embedding_B": (32, 2)}
+    own = tensors(base)["model.embed_tokens.weight"]
+    for name, place in (("one", f"{EMBEDDING}.base_layer.weight"), ("two", f"{EMBEDDING}.weight")):
+        m = load(base, adapter=adapter(tmp_path / name, filled(shapes, seed=3) | {place: own}))
+        done = m.save_adapter(tmp_path / f"mlx-{name}", form="mlx")
+        assert any("embed_tokens.weight was left out" in note for note in done.notes)
+        assert np.allclose(logits(load(base, adapter=tmp_path / f"mlx-{name}")), logits(m), atol=1e-4)
+    other = adapter(tmp_path / "other", filled(shapes, seed=3) | {f"{EMBEDDING}.weight": own + 1})
+    with pytest.raises(PlanError, match="is a whole tensor"):
+        load(base, adapter=other).save_adapter(tmp_path / "none", form="mlx")
