@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 
 from weightloom.engine.planning.groups import Group
 from weightloom.engine.spec import TensorSpec
 from weightloom.engine.views.moves import Reorder, Specs
-from weightloom.engine.views.program import Program
+from weightloom.engine.views.program import Program, Step, widened
 
 Key = tuple[str, str | int]
 Slots = dict[Key, TensorSpec]
@@ -77,7 +76,14 @@ def _ordered(slots: Slots, wanted: Sequence[Key]) -> Program:
 
 
 def _beside(programs: Sequence[Program]) -> Program:
-    return reduce(lambda whole, program: whole.beside(program), programs)
+    """Run programs side by side; there may be hundreds, so each step is put in its place once."""
+    waiting = sum(len(program.in_specs) for program in programs)
+    done, steps = 0, list[Step]()
+    for program in programs:
+        waiting -= len(program.in_specs)
+        steps += [widened(step, done, waiting) for step in program.moves]
+        done += len(program.out_specs)
+    return Program(tuple(spec for program in programs for spec in program.in_specs), tuple(steps))
 
 
 def _names(kind: str, slots: Slots) -> tuple[str, ...]:
