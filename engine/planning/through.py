@@ -32,7 +32,7 @@ class Through:
     front: Mapping[str, Group]
     later: Plan
     companions: tuple[str, ...]
-    _programs: dict[Any, Program] = field(default_factory=dict)
+    _known: dict[Any, tuple[Program, Rule | None]] = field(default_factory=dict)
 
     def plan(self) -> Plan:
         """Give the plan from the checkpoint's tensors to the later one's parameters."""
@@ -69,12 +69,13 @@ class Through:
         names = [name for group in right for name in group.sources]
         left = list({id(found): found for found in map(self._behind, names)}.values())
         self._check_whole(left, right, names)
-        key = (_wiring(left, names), *(id(group.program) for group in (*left, *right)))
-        if key not in self._programs:
-            self._programs[key] = joined(left, right).program
+        key = (_wiring(left, names), *((id(group.program), id(group.rule)) for group in (*left, *right)))
+        if key not in self._known:
+            self._known[key] = joined(left, right).program, _rule(left, right)
+        program, rule = self._known[key]
         sources = tuple(name for group in left for name in group.sources)
         targets = tuple(name for group in right for name in group.targets)
-        return Group(_rule(left, right), sources, targets, self._programs[key])
+        return Group(rule, sources, targets, program)
 
     def _behind(self, name: str) -> Group:
         found = self.front.get(name)

@@ -1,0 +1,46 @@
+"""What all codings check: dtypes and shapes before a byte is read, scales when they are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from weightloom.engine.errors import PlanError
+from weightloom.engine.spec import TensorSpec
+from weightloom.engine.views.tiles import Shape
+
+if TYPE_CHECKING:
+    import mlx.core as mx
+
+SCALES = ("F32", "BF16", "F16")
+
+
+def check_part(role: str, spec: TensorSpec, dtypes: Collection[str], shape: Shape | None = None) -> None:
+    """Raise PlanError unless a tensor has one of the dtypes and, where one is given, the shape."""
+    if spec.dtype not in dtypes or (shape is not None and spec.shape != shape):
+        wanted = " or ".join(dtypes)
+        raise PlanError(
+            f"the {role} of a quantized weight is {spec}",
+            expected=wanted if shape is None else f"{wanted} {list(shape)}",
+            hint="get the file that belongs to the config, or correct quantization_config",
+            field="quantization_config",
+        )
+
+
+def check_matrix(role: str, spec: TensorSpec) -> None:
+    """Raise PlanError unless a tensor has rows and columns, and some of each."""
+    if len(spec.shape) < 2 or 0 in spec.shape:
+        raise PlanError(f"the {role} of a quantized weight is {spec}", expected="rows and columns, one at least")
+
+
+def check_numbers(scales: mx.array) -> mx.array:
+    """Give scales back; raises PlanError for one that is not finite."""
+    import mlx.core as mx
+
+    if not mx.all(mx.isfinite(scales)).item():
+        raise PlanError(
+            "a scale is not a finite number",
+            expected="scales that are numbers",
+            hint="get the checkpoint anew: the file is damaged, or was written by a broken tool",
+        )
+    return scales

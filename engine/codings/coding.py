@@ -1,0 +1,58 @@
+"""The form of a coding: an immutable value that knows the tensors of one quantized matrix and what they mean.
+
+A third party's has the same form. What is exact is said by the values: `Native` codings have a twin in MLX that holds
+the same numbers, all others are decoded, to floats or to be coded anew.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from weightloom.engine.views.moves import Specs
+from weightloom.engine.views.tiles import Shape
+
+if TYPE_CHECKING:
+    import mlx.core as mx
+
+    from weightloom.engine.views.program import ValueStep
+
+Arrays = tuple["mx.array", ...]
+
+
+@runtime_checkable
+class Coding(Protocol):
+    """A matrix (..., rows, columns), or a stack of them, as several tensors in a fixed order."""
+
+    @property
+    def row_step(self) -> int:
+        """Rows may be decoded apart from others at multiples of this."""
+        ...
+
+    def shape(self, specs: Specs) -> Shape:
+        """Give the shape of the matrix; PlanError, saying which, where the tensors do not belong together."""
+        ...
+
+    def rows(self, arrays: Arrays, start: int, stop: int) -> Arrays:
+        """Give the tensors of rows [start, stop) of one matrix; `start` is a multiple of `row_step`."""
+        ...
+
+    def values(self, arrays: Arrays) -> mx.array:
+        """Decode one matrix to F32; PlanError for a scale that is no number."""
+        ...
+
+
+@runtime_checkable
+class Native(Coding, Protocol):
+    """A coding whose numbers MLX holds as they are: codes as words of 32 bits, scales, and what else there is."""
+
+    def kept(self, specs: Specs) -> Specs:
+        """Give the specs of MLX's tensors; raises as `shape` does."""
+        ...
+
+    def keep(self, arrays: Arrays) -> Arrays:
+        """Give MLX's tensors, of the same numbers."""
+        ...
+
+    def back(self, at: int, specs: Specs) -> ValueStep | None:
+        """Give the step from MLX's tensors to the stored ones, if it is exact whatever they hold."""
+        ...
