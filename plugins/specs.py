@@ -13,6 +13,7 @@ import pluggy
 
 if TYPE_CHECKING:
     from weightloom.plugins.architecture import Architecture
+    from weightloom.plugins.quantization import QuantizationFormat
 
 PROJECT = "weightloom"
 # What a plugin's `interface` may say: the number grows with the hooks, their arguments and what they give.
@@ -31,4 +32,12 @@ class Specs:
 
         Called when one of the plugin's entry points has the model type of the checkpoint at hand. Two plugins
         that offer one model type are a clash: an error that names both, unless the caller chose one.
+        """
+
+    @hookspec
+    def weightloom_formats(self) -> Iterable[QuantizationFormat]:  # type: ignore[empty-body]
+        """Offer the forms of quantized modules that this plugin can read.
+
+        Called when one of the plugin's entry points has the quant_method of the checkpoint at hand, or when its
+        config names none. Two formats that know one checkpoint are a clash: an error that names both.
         """

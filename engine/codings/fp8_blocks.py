@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
+from weightloom.engine.codings.block_codes import e4m3_values, e8m0_values
 from weightloom.engine.codings.checks import SCALES, check_matrix, check_numbers, check_part
 from weightloom.engine.codings.coding import Arrays
 from weightloom.engine.errors import PlanError
-from weightloom.engine.steps.block_codes import e4m3_values, e8m0_values
 from weightloom.engine.views.moves import Specs
 from weightloom.engine.views.tiles import Shape
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from weightloom.engine.codings.coding import Coding, Native
 from weightloom.engine.ops.base import ConversionOp
-from weightloom.engine.planning.chain import Chain
+from weightloom.engine.ops.chain import Chain
 from weightloom.engine.steps.coded_steps import Decode, KeepCodes, ToMxfp8
 from weightloom.engine.views.moves import Specs
 from weightloom.engine.views.program import ValueStep

@@ -17,9 +17,9 @@ from weightloom.engine.mapping.companions import with_companions
 from weightloom.engine.mapping.converter import WeightConverter
 from weightloom.engine.mapping.rule import Rule
 from weightloom.engine.mapping.ruleset import RuleSet
+from weightloom.engine.ops.chain import Part
 from weightloom.engine.plan import Plan
 from weightloom.engine.planning.build import build_plan
-from weightloom.engine.planning.chain import Part
 from weightloom.engine.planning.groups import Group, bind
 from weightloom.engine.planning.through import Through
 from weightloom.engine.spec import TensorSpec

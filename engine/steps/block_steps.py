@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
+from weightloom.engine.codings.block_codes import e4m3_values, e8m0_values, nvfp4_values
 from weightloom.engine.dtypes import DTYPES
 from weightloom.engine.errors import PlanError
 from weightloom.engine.spec import TensorSpec
-from weightloom.engine.steps.block_codes import e4m3_values, e8m0_values, nvfp4_values
 from weightloom.engine.views.keeping import Restore
 from weightloom.engine.views.moves import Specs
 from weightloom.engine.views.rank_slice import Slice

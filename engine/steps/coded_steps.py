@@ -12,11 +12,11 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from weightloom.engine.codings.coding import Arrays, Coding, Native
+from weightloom.engine.codings.loss import Loss
 from weightloom.engine.codings.mxfp8_codes import GROUP, to_mxfp8
 from weightloom.engine.dtypes import DTYPES
 from weightloom.engine.errors import PlanError
 from weightloom.engine.spec import TensorSpec
-from weightloom.engine.steps.loss import Loss
 from weightloom.engine.views.keeping import Restore
 from weightloom.engine.views.moves import Specs
 from weightloom.engine.views.tiles import Shape

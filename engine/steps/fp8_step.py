@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from weightloom.engine.codings.block_codes import e4m3_values
 from weightloom.engine.errors import PlanError
 from weightloom.engine.spec import TensorSpec
-from weightloom.engine.steps.block_codes import e4m3_values
 from weightloom.engine.views.keeping import Restore
 from weightloom.engine.views.moves import Specs
 from weightloom.engine.views.rank_slice import Slice

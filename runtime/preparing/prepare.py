@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weightloom.engine import Plan, RuleSet, build_plan
+from weightloom.engine import Plan, RuleSet
 from weightloom.engine.errors import ConfigError
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.binding import param_specs
@@ -31,6 +31,7 @@ from weightloom.runtime.configs.repairs import with_repairs
 from weightloom.runtime.configs.stated_dtype import check_dtypes
 from weightloom.runtime.opening.layout_record import DEFAULT_LAYOUT
 from weightloom.runtime.opening.opening import Opened
+from weightloom.runtime.preparing.planner import Planner, planner_of
 from weightloom.runtime.preparing.quantized_claim import refuse_unquantized
 from weightloom.runtime.preparing.quantized_set import QuantizedSet, quantized_set
 from weightloom.runtime.preparing.quantized_settings import Settings, paths_in_files, settings_in
@@ -76,8 +77,9 @@ def prepare(
     """
     read_as = layout or layout_of(opened)
     read = reading(opened, read_as, rules, architecture, manager or PluginManager(), text_only)
-    module, quantized = _module(read, opened)
-    plan = build_plan(opened.checkpoint, read.rules, param_specs(module), config=read.config)
+    planner = planner_of(opened, read_as)
+    module, quantized = _module(read, planner)
+    plan = planner.plan(read.rules, param_specs(module), read.config)
     plan = with_repairs(plan, opened.need_config(), read.repairs)
     plan = replace(plan, report=replace(plan.report, notes=(*plan.report.notes, *quantized.notes)))
     return Prepared(read.architecture, module, read_as, plan, read.config, read.half, quantized)
@@ -136,23 +138,27 @@ def _model_type(opened: Opened) -> str:
     return config.model_type
 
 
-def _module(read: Reading, opened: Opened) -> tuple[nn.Module, QuantizedSet]:
+def _module(read: Reading, planner: Planner) -> tuple[nn.Module, QuantizedSet]:
     """Build the module; the file's names decide what the config leaves open, and which modules are quantized."""
-    open_target = build_plan(opened.checkpoint, read.rules, config=read.config)
+    opened = planner.opened
+    open_target = planner.plan(read.rules, config=read.config)
     try:
         module = _built(read, open_target.params.keys())
     except ConfigError as error:
         file = error.file or opened.need_config().path
         raise ConfigError(error.seen, expected=error.expected, hint=error.hint, file=file, field=error.field) from error
-    quantized = _quantized(module, open_target, read.config)
-    refuse_unquantized(quantized.modules, read.config, opened)
+    quantized = _quantized(module, open_target, read, planner)
     quantize(module, quantized.modules)
     return module, quantized
 
 
-def _quantized(module: nn.Module, open_target: Plan, config: Mapping[str, Any]) -> QuantizedSet:
-    settings = Settings(settings_in(config), paths_in_files(open_target))
-    return quantized_set(open_target.params, settings, widths(module))
+def _quantized(module: nn.Module, open_target: Plan, read: Reading, planner: Planner) -> QuantizedSet:
+    if planner.unpacked is not None:
+        return QuantizedSet(planner.quantized(open_target), planner.notes)
+    settings = Settings(settings_in(read.config), paths_in_files(open_target))
+    found = quantized_set(open_target.params, settings, widths(module))
+    refuse_unquantized(found.modules, read.config, planner.opened)
+    return found
 
 
 def _built(read: Reading, names: Collection[str]) -> nn.Module:

@@ -30,13 +30,13 @@ from weightloom.engine import (
     build_plan,
     save_plan,
 )
+from weightloom.engine.codings.block_codes import e4m3_values, e8m0_values
 from weightloom.engine.dtypes import byte_length
 from weightloom.engine.ops.chain import Chain
 from weightloom.engine.planning.cast import with_dtype
 from weightloom.engine.planning.sharding import Kind
 from weightloom.engine.reading.read_bytes import parts_read
 from weightloom.engine.saving.save import convert
-from weightloom.engine.steps.block_codes import e4m3_values, e8m0_values
 from weightloom.engine.views.moves import Specs
 
 SOURCES = ("w13_weight", "w13_weight_scale", "w13_weight_amax", "w13_weight_outer_scale_denominator")

@@ -1,0 +1,117 @@
+"""How a checkpoint is planned: by rules alone, or behind the format in which a vendor packs its modules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from weightloom.engine import Plan, RuleSet, TensorSpec, build_plan
+from weightloom.engine.errors import ConfigError, WeightloomError
+from weightloom.engine.planning.unpacking import plan_unpacked
+from weightloom.plugins.format_manager import FormatManager
+from weightloom.plugins.quantization import SECTION, QuantizationFormat, Stored, Unpacking
+from weightloom.runtime.opening.layout_record import MLX
+from weightloom.runtime.opening.opening import GGUF, Opened
+
+if TYPE_CHECKING:
+    from weightloom.engine.planning.groups import Group
+    from weightloom.plugins.layers.packing import Quantization
+
+
+@dataclass(frozen=True)
+class Unpacked:
+    """The format that a checkpoint is in, what shows it, and what it makes of the modules."""
+
+    format: QuantizationFormat
+    evidence: str
+    made: Unpacking
+
+    __hash__ = None  # type: ignore[assignment]  # it holds a mapping
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Plans an opened checkpoint; `unpacked` None where MLX, or nobody, packed its modules."""
+
+    opened: Opened
+    unpacked: Unpacked | None = None
+
+    def plan(
+        self, rules: RuleSet, params: Mapping[str, TensorSpec] | None = None, config: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """Plan as `build_plan` and `plan_unpacked` do."""
+        checkpoint = self.opened.checkpoint
+        if self.unpacked is None:
+            return build_plan(checkpoint, rules, params, config=config)
+        made = self.unpacked.made
+        rules = RuleSet((*made.rules, *rules), rules.base_model_prefix)
+        return plan_unpacked(checkpoint, [each.packed for each in made.modules], rules, params, config=config)
+
+    def quantized(self, plan: Plan) -> dict[str, Quantization]:
+        """Say how each module is packed that the format leaves packed, by its path; raises ConfigError as `_agreed`."""
+        if self.unpacked is None:
+            return {}
+        known = {name: each.how for each in self.unpacked.made.modules for name in each.packed.sources}
+        found: dict[str, Quantization] = {}
+        for group in plan.groups:
+            how = _agreed(group, known) if any(name in known for name in group.sources) else None
+            if how is not None:
+                found |= dict.fromkeys(filter(None, map(_scales_of, group.targets)), how)
+        return found
+
+
+def _agreed(group: Group, known: Mapping[str, Quantization | None]) -> Quantization | None:
+    """Give how all parts of a parameter are packed; raises ConfigError, naming two parts, where they differ."""
+    first = group.sources[0]
+    for name in group.sources:
+        if known.get(name) != known.get(first):
+            apart = " and ".join(f"{each} ({_said(known.get(each))})" for each in (first, name))
+            raise ConfigError(
+                f"{group.targets[0]} is made of {apart}",
+                expected="parts that are packed alike, or none that is packed",
+                hint="load it dequantized",
+                field=SECTION,
+            )
+    return known.get(first)
+
+
+def _said(how: Quantization | None) -> str:
+    return "not packed" if how is None else f"{how.bits} bits in groups of {how.group_size}, {how.mode}"
+
+
+def _scales_of(name: str) -> str | None:
+    """Give the path of the module or stack whose scales a parameter is."""
+    ends = (".scales", "_scales")
+    return next((name.removesuffix(end) for end in ends if name.endswith(end)), None)
+
+
+def planner_of(opened: Opened, layout: str, dense: bool = False, formats: FormatManager | None = None) -> Planner:
+    """Find the format of a checkpoint's packed modules. With `dense` all of them become floats.
+
+    Raises ConfigError for a quant_method that nothing serves or a section that cannot be carried out, PlanError for
+    a module whose tensors do not belong together, PluginError where several formats know the checkpoint.
+    """
+    config = opened.config.values if opened.config else {}
+    if layout in (GGUF, MLX) or isinstance(config.get("quantization"), Mapping):
+        return Planner(opened)
+    stored = Stored(_section(config), opened.checkpoint.logical)
+    try:
+        found = (formats or FormatManager()).find(stored)
+        if found is None:
+            return Planner(opened)
+        return Planner(opened, Unpacked(*found, found[0].unpack(stored, dense)))
+    except ConfigError as error:
+        raise _in_config(error, opened) from error
+
+
+def _section(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    inner = config.get("text_config")
+    found = config.get(SECTION) or (inner.get(SECTION) if isinstance(inner, Mapping) else None)
+    # What names no method is MLX's own.
+    return found if isinstance(found, Mapping) and "quant_method" in found else {}
+
+
+def _in_config(error: ConfigError, opened: Opened) -> WeightloomError:
+    file = opened.config.path if opened.config else opened.path
+    return ConfigError(error.seen, expected=error.expected, hint=error.hint, file=file, field=error.field)
