@@ -97,12 +97,16 @@ def _replace(module: nn.Module, path: str, how: Quantization) -> None:
 def _quantized(plain: nn.Module, path: str, how: Quantization) -> nn.Module:
     import mlx.nn as nn
 
+    from weightloom.plugins.layers.scaled import ScaledEmbedding, ScaledLinear
+
+    linear: type[nn.QuantizedLinear] = ScaledLinear if how.scaled else nn.QuantizedLinear
+    embedding: type[nn.QuantizedEmbedding] = ScaledEmbedding if how.scaled else nn.QuantizedEmbedding
     if isinstance(plain, nn.Linear):
         rows, columns = plain.weight.shape
-        return nn.QuantizedLinear(columns, rows, "bias" in plain, how.group_size, how.bits, how.mode)
+        return linear(columns, rows, "bias" in plain, how.group_size, how.bits, how.mode)
     if isinstance(plain, nn.Embedding):
         rows, columns = plain.weight.shape
-        return nn.QuantizedEmbedding(rows, columns, how.group_size, how.bits, how.mode)
+        return embedding(rows, columns, how.group_size, how.bits, how.mode)
     raise ConfigError(
         f"{path} is a {type(plain).__name__}", expected="a linear layer, an embedding or a stack of experts", field=path
     )

@@ -33,10 +33,16 @@ def e8m0_values(codes: mx.array) -> mx.array:
 
 def nvfp4_values(codes: mx.array) -> mx.array:
     """Give (rows, columns / 16, 16) values of (rows, columns / 2) bytes, two E2M1 codes each, the low nibble first."""
+    pairs = e2m1_values(codes)
+    return pairs.reshape(codes.shape[0], -1, _BLOCK) if codes.size else pairs.reshape(codes.shape[0], 0, _BLOCK)
+
+
+def e2m1_values(codes: mx.array) -> mx.array:
+    """Give (..., 2 * bytes) values of (..., bytes), two E2M1 codes a byte, the low nibble first."""
     import mlx.core as mx
 
-    pairs = mx.take(mx.array(_e2m1_pairs(), mx.float32), codes, axis=0)
-    return pairs.reshape(codes.shape[0], -1, _BLOCK) if codes.size else pairs.reshape(codes.shape[0], 0, _BLOCK)
+    pairs = mx.take(mx.array(_e2m1_pairs(), mx.float32), codes.view(mx.uint8), axis=0)
+    return pairs.reshape(*codes.shape[:-1], 2 * codes.shape[-1])
 
 
 @lru_cache

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import mlx.core as mx
 
 SCALES = ("F32", "BF16", "F16")
+_NO_POWER = 255
+_NO_E4M3 = 0x7F
 
 
 def check_part(role: str, spec: TensorSpec, dtypes: Collection[str], shape: Shape | None = None) -> None:
@@ -43,4 +45,22 @@ def check_numbers(scales: mx.array) -> mx.array:
             expected="scales that are numbers",
             hint="get the checkpoint anew: the file is damaged, or was written by a broken tool",
         )
+    return scales
+
+
+def check_powers(scales: mx.array) -> mx.array:
+    """Give powers of two (F8_E8M0) back; raises PlanError for the one that is no number."""
+    import mlx.core as mx
+
+    if mx.any(scales == _NO_POWER).item():
+        check_numbers(mx.array([mx.nan]))
+    return scales
+
+
+def check_e4m3(scales: mx.array) -> mx.array:
+    """Give scales in F8_E4M3 back; raises PlanError for one that is no number."""
+    import mlx.core as mx
+
+    if mx.any((scales & _NO_E4M3) == _NO_E4M3).item():
+        check_numbers(mx.array([mx.nan]))
     return scales

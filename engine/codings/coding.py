@@ -14,8 +14,6 @@ from weightloom.engine.views.tiles import Shape
 if TYPE_CHECKING:
     import mlx.core as mx
 
-    from weightloom.engine.views.program import ValueStep
-
 Arrays = tuple["mx.array", ...]
 
 
@@ -43,16 +41,24 @@ class Coding(Protocol):
 
 @runtime_checkable
 class Native(Coding, Protocol):
-    """A coding whose numbers MLX holds as they are: codes as words of 32 bits, scales, and what else there is."""
+    """A coding whose numbers MLX holds as they are: codes as words of 32 bits, scales, and what else there is.
+
+    `exact`: the stored tensors follow from MLX's, whatever these hold; else a save takes the source's own bytes.
+    """
+
+    @property
+    def exact(self) -> bool:
+        """Whether there is a way back for any tensors."""
+        ...
 
     def kept(self, specs: Specs) -> Specs:
         """Give the specs of MLX's tensors; raises as `shape` does."""
         ...
 
     def keep(self, arrays: Arrays) -> Arrays:
-        """Give MLX's tensors, of the same numbers."""
+        """Give MLX's tensors, of the same numbers; raises as `values` does."""
         ...
 
-    def back(self, at: int, specs: Specs) -> ValueStep | None:
-        """Give the step from MLX's tensors to the stored ones, if it is exact whatever they hold."""
+    def back(self, arrays: Arrays, specs: Specs) -> Arrays:
+        """Give the stored tensors, of these specs; for an exact coding alone."""
         ...

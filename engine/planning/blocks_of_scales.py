@@ -14,8 +14,8 @@ from weightloom.engine.errors import PlanError
 from weightloom.engine.spec import TensorSpec
 from weightloom.engine.views.rank_slice import Rows
 
-_BESIDE = (".scales", ".biases")
-_BEHIND = ("_scales", "_biases", "_scale_inv", "_scale")
+_BESIDE = (".scales", ".biases", ".global_scale")
+_BEHIND = ("_scales", "_biases", "_global_scale", "_scale_inv", "_scale")
 _WEIGHT = ".weight"
 
 

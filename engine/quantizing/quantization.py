@@ -22,11 +22,15 @@ MODES = (AFFINE, *BLOCK_MODES)
 
 @dataclass(frozen=True, slots=True)
 class Quantization:
-    """Bits an element, elements that share a scale, and MLX's mode ("affine", "mxfp4", "mxfp8", "nvfp4")."""
+    """Bits an element, elements that share a scale, and MLX's mode ("affine", "mxfp4", "mxfp8", "nvfp4").
+
+    `scaled`: each row has a factor beside its scales (`global_scale`).
+    """
 
     bits: int
     group_size: int
     mode: str = AFFINE
+    scaled: bool = False
 
     def __str__(self) -> str:
         return f"{self.bits} bits in groups of {self.group_size} ({self.mode})"

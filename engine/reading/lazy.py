@@ -86,7 +86,7 @@ class LazyArrays(Mapping[str, "mx.array"]):
         with fetching(checkpoint, self._threads, Meter(None, 0)) as fetch:
             arrays = fetch.arrays(inputs)
         checkpoint.check_contents(source for group in _groups(inputs) for source in group.sources)
-        self._found |= arrays if isinstance(job, Wanted) else job.finish(tuple(arrays.values()))
+        self._found |= arrays if isinstance(job, Wanted) else job.finish(list(arrays.values()))
 
 
 def _groups(inputs: tuple[Wanted, ...]) -> tuple[Group, ...]:

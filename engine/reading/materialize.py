@@ -31,7 +31,7 @@ def load(
     with fetching(checkpoint, threads, Meter(progress, total)) as fetch:
         found = fetch.arrays(gathered)
         for each in later:
-            found |= each.finish(tuple(fetch.arrays(each.inputs).values()))
+            found |= each.finish(list(fetch.arrays(each.inputs).values()))
     checkpoint.check_unchanged()
     for record in plan.report.tied:
         if record.parameter in plan.params and record.parameter not in found:

@@ -75,4 +75,4 @@ def _compute(group: Group, origin: Origin) -> tuple[mx.array, ...]:
     views = start.views()
     read = origin.reader(group, range(len(group.program.in_specs)))
     arrays = load_arrays([carried(view.spec) for view in views], lambda i, out: gather(views[i], read, out))
-    return finish(group.program, tuple(arrays))
+    return finish(group.program, list(arrays), group.sources)

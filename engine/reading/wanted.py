@@ -53,9 +53,11 @@ class Computed:
         """The same: nothing else is computed."""
         return self.made
 
-    def finish(self, arrays: tuple[mx.array, ...]) -> dict[str, mx.array]:
-        """Compute the target."""
-        return {self.name: run_steps(self.steps, arrays)}
+    def finish(self, arrays: list[mx.array]) -> dict[str, mx.array]:
+        """Compute the target; `arrays` are used up."""
+        taken = tuple(arrays)
+        arrays.clear()
+        return {self.name: run_steps(self.steps, taken)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +85,11 @@ class ComputedWhole:
             for name, (at, rows) in self.parts.items()
         }
 
-    def finish(self, arrays: tuple[mx.array, ...]) -> dict[str, mx.array]:
-        """Compute the targets."""
+    def finish(self, arrays: list[mx.array]) -> dict[str, mx.array]:
+        """Compute the targets; `arrays` are used up."""
         import mlx.core as mx
 
-        made = finish(self.group.program, arrays)
+        made = finish(self.group.program, arrays, self.group.sources)
         found = {name: made[at] if rows is None else rows.of_array(made[at]) for name, (at, rows) in self.parts.items()}
         # The whole may go before the next group comes.
         mx.eval(found)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
 
 from weightloom.engine.codings.coding import Arrays, Coding, Native
 from weightloom.engine.codings.loss import Loss
@@ -20,9 +19,6 @@ from weightloom.engine.spec import TensorSpec
 from weightloom.engine.views.keeping import Restore
 from weightloom.engine.views.moves import Specs
 from weightloom.engine.views.tiles import Shape
-
-if TYPE_CHECKING:
-    from weightloom.engine.views.program import ValueStep
 
 _SCRATCH = 4 << 20
 
@@ -122,10 +118,40 @@ class KeepCodes:
         """Put the codes in MLX's order."""
         return self.coding.keep(arrays)
 
-    def inverse(self) -> ValueStep:
+    def inverse(self) -> FromKept | Restore:
         """The coding's own way back, else the source's own bytes."""
-        back = self.coding.back(self.at, self.taken)
-        return back or Restore(self.at, self, self.taken, self.infer(self.taken))
+        if self.coding.exact:
+            return FromKept(self.at, self.coding, self.taken)
+        return Restore(self.at, self, self.taken, self.infer(self.taken))
+
+
+@dataclass(frozen=True, slots=True)
+class FromKept:
+    """Slots `at` on, MLX's tensors of an exact `coding`, to the stored ones, of `made` specs."""
+
+    at: int
+    coding: Native
+    made: Specs
+
+    @property
+    def arity(self) -> int:
+        """As many as MLX has."""
+        return len(self.coding.kept(self.made))
+
+    def infer(self, specs: Specs) -> Specs:
+        """Give the stored specs; PlanError for tensors that are not MLX's."""
+        wanted = self.coding.kept(self.made)
+        if specs != wanted:
+            raise PlanError(f"packed tensors are {', '.join(map(str, specs))}", expected=", ".join(map(str, wanted)))
+        return self.made
+
+    def apply(self, arrays: Arrays) -> Arrays:
+        """Put the codes in the file's order."""
+        return self.coding.back(arrays, self.made)
+
+    def inverse(self) -> KeepCodes:
+        """Put them in MLX's order."""
+        return KeepCodes(self.at, self.coding, self.made)
 
 
 def _put_together(specs: Specs, coding: Coding, arrays: Arrays, make: Callable[[Arrays], Arrays]) -> Arrays:

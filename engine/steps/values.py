@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from weightloom.engine.errors import PlanError
 from weightloom.engine.views.program import Program, ValueStep
 
 if TYPE_CHECKING:
@@ -44,18 +45,43 @@ def run_steps(steps: Sequence[ValueStep], arrays: tuple[mx.array, ...]) -> mx.ar
     return array
 
 
-def finish(program: Program, arrays: tuple[mx.array, ...]) -> tuple[mx.array, ...]:
-    """Run a program from its first value step on; `arrays` are what the moves before it give."""
+def finish(program: Program, arrays: list[mx.array], sources: Sequence[str]) -> tuple[mx.array, ...]:
+    """Run a program from its first value step on; `arrays` are what the moves before it give, and are used up.
+
+    `sources` are the names of what the program takes. Raises PlanError, naming the first of a step, for values that it
+    refuses.
+    """
     import mlx.core as mx
 
-    steps = program.segments()
-    for step in steps[1:] if isinstance(steps[0], Program) else steps:
+    first, *later = program.segments()
+    names = tuple(sources) + ("",) * (len(program.in_specs) - len(sources))
+    for step in (first, *later):
         if isinstance(step, Program):
-            arrays = step.apply(arrays, MlxAlgebra())
+            names = tuple(names[view.slots[0]] if view.slots else "" for view in step.views())
+            if step is not first:
+                arrays[:] = step.apply(tuple(arrays), MlxAlgebra())
         else:
             stop = step.at + step.arity
-            arrays = (*arrays[: step.at], *step.apply(arrays[step.at : stop]), *arrays[stop:])
+            arrays[step.at : stop] = made = _applied(step, tuple(arrays[step.at : stop]), names[step.at])
+            names = (*names[: step.at], *(names[step.at],) * len(made), *names[stop:])
             mx.eval(*arrays)
-    arrays = tuple(mx.contiguous(array) for array in arrays)
-    mx.eval(*arrays)
-    return arrays
+    done = tuple(mx.contiguous(array) for array in arrays)
+    arrays.clear()
+    mx.eval(*done)
+    return done
+
+
+def _applied(step: ValueStep, arrays: tuple[mx.array, ...], name: str) -> tuple[mx.array, ...]:
+    try:
+        return step.apply(arrays)
+    except PlanError as error:
+        seen = error.seen if error.tensor else f"{name}: {error.seen}"
+        raise type(error)(
+            seen,
+            expected=error.expected,
+            hint=error.hint,
+            file=error.file,
+            tensor=error.tensor or name,
+            rule=error.rule,
+            field=error.field,
+        ) from error

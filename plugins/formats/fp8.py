@@ -1,8 +1,9 @@
-"""FP8: codes of 8 bits with a scale for each block, each row, or the whole weight, to MXFP8 or to floats.
+"""FP8: codes of 8 bits with a scale for each block, each row, or the whole weight, as MXFP8 or as floats.
+
+A scale for rows or for all is kept, and so are the numbers; with blocks they are coded anew.
 
 Published as `X.weight` with `X.weight_scale_inv` (DeepSeek-V3 and what follows it) or `X.weight_scale`; a stack NAME
-has `NAME_scale_inv` or `NAME_scale`. The scale is a factor under either name. Static scales of activations are left
-out: what is multiplied stays in floats.
+has `NAME_scale_inv` or `NAME_scale`. The scale is a factor under either name.
 """
 
 from __future__ import annotations
@@ -11,32 +12,26 @@ from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any
 
-from weightloom.engine import RuleSet, TensorSpec, WeightConverter
+from weightloom.engine import RuleSet, TensorSpec
 from weightloom.engine.codings.fp8_blocks import CODES, Fp8Blocks
+from weightloom.engine.codings.fp8_rows import Fp8Rows
 from weightloom.engine.codings.mxfp8_codes import GROUP
 from weightloom.engine.errors import ConfigError
-from weightloom.engine.mapping.claims import Drop
-from weightloom.engine.ops.coded import DequantizeCodes, RecodeMxfp8
-from weightloom.engine.planning.unpacking import Packed
 from weightloom.plugins.formats.listed import Listed
-from weightloom.plugins.formats.modules import coded, missing, place_of
-from weightloom.plugins.layers.packing import Quantization
+from weightloom.plugins.formats.modules import ACTIVATIONS, coded, missing, place_of, refuse_orphans
+from weightloom.plugins.formats.packing import SCALED, SCALED_MXFP8, Sources, floats, kept, recoded
 from weightloom.plugins.quantization import SECTION, PackedModule, QuantizationFormat, Stored, Unpacking
 from weightloom.plugins.specs import hookimpl
 
-Block = tuple[int | None, int | None]
+Block = tuple[int, int]
 
-MXFP8 = Quantization(8, GROUP, "mxfp8")
-ACTIVATIONS = Drop(
-    [r"\.(?:input_scale|activation_scale|input_activation_scale|[kv]_scale)"],
-    why="Scales of activations and of caches: what is multiplied here stays in floats.",
-)
 _SCALES = ("_scale_inv", "_scale")
+_POWERS = "F8_E8M0"
 
 
 def detect(stored: Stored) -> str | None:
     """See codes of 8 bits that are weights; where the config names no method, beside scales that say so."""
-    weights = list(_weights(stored.specs))
+    weights = list(fp8_weights(stored.specs))
     if not weights or (stored.method is None and f"{weights[0]}_scale_inv" not in stored.specs):
         return None
     return f"{len(weights)} weights of {CODES}"
@@ -46,8 +41,14 @@ def unpack(stored: Stored, dense: bool) -> Unpacking:
     """Pair each weight with its scales; raises as `QuantizationFormat.unpack` says."""
     block = _block_size(stored.section)
     plain = Listed.of(stored.section, "modules_to_not_convert", "ignored_layers")
-    modules = tuple(fp8_module(name, stored.specs, block, plain, dense) for name in _weights(stored.specs))
+    modules = tuple(fp8_module(name, stored.specs, block, plain, dense) for name in fp8_weights(stored.specs))
+    refuse_orphans(stored.specs, modules, (".weight_scale_inv",))
     return Unpacking(modules, RuleSet((ACTIVATIONS,)))
+
+
+def fp8_weights(specs: Mapping[str, TensorSpec]) -> Iterator[str]:
+    """Give the weights of FP8 codes; scales may be such codes too."""
+    return (name for name in coded(specs, (CODES,)) if not name.endswith(("_scale", "_scale_inv", "scales")))
 
 
 def fp8_module(
@@ -62,28 +63,13 @@ def fp8_module(
     if scales is None:
         raise missing(weight, specs[weight], f"{weight}{_SCALES[0]}")
     plain.refuse(weight)
+    sources, powers = Sources(place_of(weight), (weight, scales)), specs[scales].dtype == _POWERS
     shape = specs[weight].shape
-    coding = Fp8Blocks(_block_of(specs[scales], shape, block), specs[scales].dtype == "F8_E8M0")
-    packs = not dense and shape[-1] % GROUP == 0
-    sources = (r"\.weight", rf"\.weight{scales.removeprefix(weight)}")
-    place = place_of(weight)
-    if not packs:
-        rule = WeightConverter(sources, r"\.weight", [DequantizeCodes(coding)])
-        return PackedModule(Packed(rule, (weight, scales), (place.part("weight"),)), None)
-    rule = WeightConverter(sources, (r"\.weight", r"\.scales"), [RecodeMxfp8(coding)])
-    return PackedModule(Packed(rule, (weight, scales), place.parts(("weight", "scales"))), MXFP8)
-
-
-def _weights(specs: Mapping[str, TensorSpec]) -> Iterator[str]:
-    return (name for name in coded(specs, (CODES,)) if not name.endswith(("_scale", "_scale_inv", "scales")))
-
-
-def _block_of(scales: TensorSpec, shape: tuple[int, ...], block: Block | None) -> Block:
-    if block is not None:
-        return block
-    if prod(scales.shape) == prod(shape[:-2]):
-        return None, None
-    return 1, None
+    whole = prod(specs[scales].shape) == prod(shape[:-2])
+    blocks = Fp8Blocks(block or (None if whole else 1, None), powers)
+    if dense or shape[-1] % GROUP:
+        return floats(sources, blocks)
+    return recoded(sources, blocks) if block else kept(sources, Fp8Rows(whole, powers), SCALED_MXFP8, SCALED)
 
 
 def _block_size(section: Mapping[str, Any]) -> Block | None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from weightloom.engine import TensorSpec
 from weightloom.engine.errors import PlanError
+from weightloom.engine.mapping.claims import Drop
+from weightloom.plugins.quantization import PackedModule
 
 WEIGHT = "weight"
+ACTIVATIONS = Drop(
+    [r"\.(?:input_scale|activation_scale|input_global_scale|k_scale|v_scale)"],
+    why="Scales of activations and of caches: what is multiplied here stays in floats.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,7 @@ def place_of(weight: str) -> Place:
 
 
 def coded(specs: Mapping[str, TensorSpec], dtypes: Sequence[str]) -> Iterator[str]:
-    """Give the names of tensors of some dtypes that are weights: of two dims or more."""
+    """Give the names of tensors of some dtypes that can be weights: of two dims or more."""
     return (name for name, spec in specs.items() if spec.dtype in dtypes and len(spec.shape) > 1)
 
 
@@ -50,3 +56,25 @@ def missing(weight: str, spec: TensorSpec, wanted: str) -> PlanError:
         hint="get the checkpoint anew: codes without their scale are never taken for numbers",
         tensor=weight,
     )
+
+
+def needed(weight: str, names: Iterable[str], specs: Mapping[str, TensorSpec]) -> tuple[str, ...]:
+    """Give the names of a module's tensors; raises PlanError, naming the first that is not there."""
+    found = tuple(names)
+    for name in found:
+        if name not in specs:
+            raise missing(weight, specs[weight], name)
+    return found
+
+
+def refuse_orphans(specs: Mapping[str, TensorSpec], modules: Iterable[PackedModule], ends: tuple[str, ...]) -> None:
+    """Raise PlanError for a scale that belongs to no module."""
+    taken = {name for each in modules for name in each.packed.sources}
+    lone = next((name for name in specs if name.endswith(ends) and name not in taken), None)
+    if lone is not None:
+        raise PlanError(
+            f"{lone} is a scale, {specs[lone]}, and there are no codes that it belongs to",
+            expected="codes of a quantized weight beside every scale",
+            hint="get the checkpoint anew, all files of it",
+            tensor=lone,
+        )

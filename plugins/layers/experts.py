@@ -9,6 +9,7 @@ import mlx.nn as nn
 
 from weightloom.plugins.layers.activations import Activation, gated
 from weightloom.plugins.layers.packing import Quantization
+from weightloom.plugins.layers.scaled import times_rows, without_overflow
 
 Router = Callable[[mx.array, int], tuple[mx.array, mx.array]]
 """Scores (..., E) and k -> the chosen experts (..., k), int, and their weights (..., k), float32."""
@@ -97,6 +98,8 @@ class QuantizedExperts(Experts):
             self[name], self[f"{name}_scales"] = weight, scales
             if biases:
                 self[f"{name}_biases"] = biases[0]
+            if each.scaled:
+                self[f"{name}_global_scale"] = mx.ones((*weight.shape[:-1], 1))
 
     @property
     def bits(self) -> dict[str, int]:
@@ -108,8 +111,8 @@ class QuantizedExperts(Experts):
         if name not in self._how:
             return super().times(name, tokens, rows, ordered)
         how = self._how[name]
-        return mx.gather_qmm(
-            tokens,
+        made = mx.gather_qmm(
+            without_overflow(tokens) if how.scaled else tokens,
             self[name],
             self[f"{name}_scales"],
             self.get(f"{name}_biases"),
@@ -119,6 +122,9 @@ class QuantizedExperts(Experts):
             mode=how.mode,
             sorted_indices=ordered,
         )
+        if not how.scaled:
+            return made
+        return times_rows(made, self[f"{name}_global_scale"][rows].swapaxes(-1, -2)).astype(tokens.dtype)
 
     def dense(self, name: str) -> mx.array:
         """Give the stack `name`, unpacked where it is packed."""

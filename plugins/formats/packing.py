@@ -1,0 +1,58 @@
+"""The forms in which a module goes on: MLX's tensors of the same numbers, MXFP8, or floats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weightloom.engine import ConversionOp, WeightConverter
+from weightloom.engine.codings.coding import Coding, Native
+from weightloom.engine.codings.mxfp8_codes import GROUP
+from weightloom.engine.ops.coded import DequantizeCodes, KeepNative, RecodeMxfp8
+from weightloom.engine.planning.unpacking import Packed
+from weightloom.plugins.formats.modules import WEIGHT, Place
+from weightloom.plugins.layers.packing import Quantization
+from weightloom.plugins.quantization import PackedModule
+
+MXFP4 = Quantization(4, 32, "mxfp4")
+MXFP8 = Quantization(8, GROUP, "mxfp8")
+SCALED_MXFP8 = Quantization(8, GROUP, "mxfp8", scaled=True)
+NVFP4 = Quantization(4, 16, "nvfp4", scaled=True)
+AFFINE = ("weight", "scales", "biases")
+PLAIN = ("weight", "scales")
+SCALED = ("weight", "scales", "global_scale")
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """A module's tensors in a coding's order: `names`, and `place` of what they become."""
+
+    place: Place
+    names: tuple[str, ...]
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """What stands behind the module's path in each name, as a pattern."""
+        ends = (name.removeprefix(self.place.stem) for name in self.names)
+        return tuple(end.replace(".", r"\.") or r"\.weight" for end in ends)
+
+
+def kept(sources: Sources, coding: Native, how: Quantization, parts: Sequence[str]) -> PackedModule:
+    """Keep the numbers, packed as MLX packs them: `parts` are its tensors."""
+    return _module(sources, parts, KeepNative(coding), how)
+
+
+def recoded(sources: Sources, coding: Coding) -> PackedModule:
+    """Code the numbers anew, in MXFP8."""
+    return _module(sources, PLAIN, RecodeMxfp8(coding), MXFP8)
+
+
+def floats(sources: Sources, coding: Coding) -> PackedModule:
+    """Decode the numbers."""
+    return _module(sources, (WEIGHT,), DequantizeCodes(coding), None)
+
+
+def _module(sources: Sources, parts: Sequence[str], op: ConversionOp, how: Quantization | None) -> PackedModule:
+    targets = tuple(rf"\.{part}" for part in parts)
+    rule = WeightConverter(sources.patterns, targets, [op])
+    return PackedModule(Packed(rule, sources.names, sources.place.parts(parts)), how)
