@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any
 
-from weightloom.engine import RuleSet, TensorSpec
+from weightloom.engine import TensorSpec
 from weightloom.engine.codings.fp8_blocks import CODES, Fp8Blocks
 from weightloom.engine.codings.fp8_rows import Fp8Rows
 from weightloom.engine.codings.mxfp8_codes import GROUP
 from weightloom.engine.errors import ConfigError
 from weightloom.plugins.formats.listed import Listed
-from weightloom.plugins.formats.modules import ACTIVATIONS, coded, missing, place_of, refuse_orphans
+from weightloom.plugins.formats.modules import RULES, coded, missing, place_of, refuse_orphans
 from weightloom.plugins.formats.packing import SCALED, SCALED_MXFP8, Sources, floats, kept, recoded
 from weightloom.plugins.quantization import SECTION, PackedModule, QuantizationFormat, Stored, Unpacking
 from weightloom.plugins.specs import hookimpl
@@ -43,7 +43,7 @@ def unpack(stored: Stored, dense: bool) -> Unpacking:
     plain = Listed.of(stored.section, "modules_to_not_convert", "ignored_layers")
     modules = tuple(fp8_module(name, stored.specs, block, plain, dense) for name in fp8_weights(stored.specs))
     refuse_orphans(stored.specs, modules, (".weight_scale_inv",))
-    return Unpacking(modules, RuleSet((ACTIVATIONS,)))
+    return Unpacking(modules, RULES)
 
 
 def fp8_weights(specs: Mapping[str, TensorSpec]) -> Iterator[str]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from weightloom.engine import RuleSet, TensorSpec
+from weightloom.engine import TensorSpec
 from weightloom.engine.codings.fp8_blocks import CODES
 from weightloom.engine.codings.nvfp4 import Nvfp4
 from weightloom.engine.errors import ConfigError
 from weightloom.plugins.formats.fp8 import fp8_module, fp8_weights
 from weightloom.plugins.formats.listed import Listed
-from weightloom.plugins.formats.modules import ACTIVATIONS, coded, needed, place_of, refuse_orphans
+from weightloom.plugins.formats.modules import RULES, coded, needed, place_of, refuse_orphans
 from weightloom.plugins.formats.packing import NVFP4, SCALED, Sources, floats, kept
 from weightloom.plugins.quantization import SECTION, PackedModule, QuantizationFormat, Stored, Unpacking
 from weightloom.plugins.specs import hookimpl
@@ -37,7 +37,7 @@ def unpack(stored: Stored, dense: bool) -> Unpacking:
     modules = tuple(_modules(stored, plain, dense))
     _check_layers(stored.section, modules)
     refuse_orphans(stored.specs, modules, (f".weight{_WHOLE}",))
-    return Unpacking(modules, RuleSet((ACTIVATIONS,)))
+    return Unpacking(modules, RULES)
 
 
 def _modules(stored: Stored, plain: Listed, dense: bool) -> Iterator[PackedModule]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from weightloom.engine import TensorSpec
 from weightloom.engine.errors import PlanError
-from weightloom.engine.mapping.claims import Drop
+from weightloom.engine.mapping.claims import Drop, KeepDtype
+from weightloom.engine.mapping.ruleset import RuleSet
 from weightloom.plugins.quantization import PackedModule
 
 WEIGHT = "weight"
@@ -15,6 +16,10 @@ ACTIVATIONS = Drop(
     [r"\.(?:input_scale|activation_scale|input_global_scale|k_scale|v_scale)"],
     why="Scales of activations and of caches: what is multiplied here stays in floats.",
 )
+FACTORS = KeepDtype(
+    [r"global_scale"], why="A factor of all of a row: it has no bits to spare."
+)
+RULES = RuleSet((ACTIVATIONS, FACTORS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,14 @@ class Planner:
         rules = RuleSet((*made.rules, *rules), rules.base_model_prefix)
         return plan_unpacked(checkpoint, [each.packed for each in made.modules], rules, params, config=config)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Say which format it is, and what the format remarks."""
+        if self.unpacked is None:
+            return ()
+        found = self.unpacked
+        return (f"quantized as {found.format.name} ({found.evidence})", *found.made.notes)
+
     def quantized(self, plan: Plan) -> dict[str, Quantization]:
         """Say how each module is packed that the format leaves packed, by its path; raises ConfigError as `_agreed`."""
         if self.unpacked is None:
