@@ -16,9 +16,7 @@ ACTIVATIONS = Drop(
     [r"\.(?:input_scale|activation_scale|input_global_scale|k_scale|v_scale)"],
     why="Scales of activations and of caches: what is multiplied here stays in floats.",
 )
-FACTORS = KeepDtype(
-    [r"global_scale"], why="A factor of all of a row: it has no bits to spare."
-)
+FACTORS = KeepDtype([r"global_scale"], why="A factor of all of a row: it has no bits to spare.")
 RULES = RuleSet((ACTIVATIONS, FACTORS))
 
 
