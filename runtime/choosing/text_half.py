@@ -14,8 +14,8 @@ from typing import Any
 from weightloom.engine import Drop, RuleSet, WeightRenaming
 from weightloom.engine.errors import ConfigError
 from weightloom.runtime.choosing.resolution import OUTERMOST
+from weightloom.runtime.configs.sections import SECTIONS
 
-SECTIONS = ("text_config", "llm_config", "language_config")
 # What the whole says of its text model too.
 _CARRIED = ("torch_dtype", "dtype", "quantization", "quantization_config")
 _OF_TOWERS = ("vision_config", "audio_config", "architectures", "language_model_only")

@@ -12,12 +12,13 @@ from weightloom.engine.errors import ConfigError
 from weightloom.engine.show import shown
 from weightloom.runtime.configs.config import parse
 from weightloom.runtime.configs.json_file import read_json_object
+from weightloom.runtime.configs.sections import text_parts
 
 _FIELD = "eos_token_id"
 
 
 def find_stop_ids(directory: Path, backend: tokenizers.Tokenizer, named: Mapping[str, str]) -> frozenset[int]:
-    """Give the ids of generation_config.json, of config.json (its `text_config` too), and of the `eos_token`.
+    """Give the ids of generation_config.json, of config.json (its text model's section too), and of the `eos_token`.
 
     Raises ConfigError for ids that are no whole numbers, with the file, and CheckpointError for a config that is none.
     """
@@ -31,8 +32,7 @@ def find_stop_ids(directory: Path, backend: tokenizers.Tokenizer, named: Mapping
 
 
 def _of_file(file: Path, content: Mapping[str, Any]) -> Iterator[int]:
-    nested = content.get("text_config")
-    for part in (content, nested if isinstance(nested, Mapping) else {}):
+    for part in text_parts(content):
         value = part.get(_FIELD)
         yield from _numbers(file, value) if value is not None else ()
 

@@ -1,4 +1,8 @@
-"""Text as token ids come: every piece whole characters, all pieces together the text."""
+"""Text as token ids come: every piece whole characters, all pieces together the text.
+
+A character is a Unicode code point. What a reader sees as one may be several (a letter and its accent, a family of
+emoji), and whatever comes next may still join it: to wait for that would hold every piece back until the next token.
+"""
 
 from __future__ import annotations
 

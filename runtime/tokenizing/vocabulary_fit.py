@@ -8,16 +8,13 @@ from typing import Any
 import tokenizers
 
 from weightloom.engine.show import listed
+from weightloom.runtime.configs.sections import text_parts
 
 
 def vocabulary_size(config: Mapping[str, Any]) -> int | None:
-    """Give how many rows the embedding has by the config, or by its `text_config`; None where neither says."""
-    nested = config.get("text_config")
-    for part in (config, nested if isinstance(nested, Mapping) else {}):
-        size = part.get("vocab_size")
-        if type(size) is int:
-            return size
-    return None
+    """Give how many rows the embedding has by the config, or by its text model's section; None where neither says."""
+    sizes = (part.get("vocab_size") for part in text_parts(config))
+    return next((size for size in sizes if type(size) is int), None)
 
 
 def beyond_vocabulary(backend: tokenizers.Tokenizer, config: Mapping[str, Any]) -> Iterator[str]:

@@ -100,10 +100,11 @@ def test_what_is_no_token_is_named(tmp_path: Path, settings: dict[str, Any], fie
         loaded(tmp_path, **settings)
 
 
-def test_all_ids_that_end_a_text_count(tmp_path: Path) -> None:
+@pytest.mark.parametrize("section", ["text_config", "llm_config", "language_config"])
+def test_all_ids_that_end_a_text_count(tmp_path: Path, section: str) -> None:
     add_tokenizer(tmp_path)
     (tmp_path / "generation_config.json").write_text('{"eos_token_id": [4, 5]}')
-    (tmp_path / "config.json").write_text('{"eos_token_id": 6, "text_config": {"eos_token_id": [7]},}')
+    (tmp_path / "config.json").write_text(f'{{"eos_token_id": 6, "{section}": {{"eos_token_id": [7]}},}}')
     found = load_tokenizer(tmp_path)
     assert found is not None and found.stop_ids == {4, 5, 6, 7, 257}
 

@@ -14,6 +14,7 @@ from tokenizers import decoders, models, normalizers
 
 from tests import smollm2
 from tests.runtime.models import add_tokenizer, byte_tokenizer
+from tests.vocabularies import AS_IS, LLAMA, llama_like, sentencepiece_bytes
 from weightloom.engine.errors import ConfigError, UsageError
 from weightloom.engine.gguf import read_gguf
 from weightloom.runtime.gguf.tokenizer import gguf_tokenizer
@@ -86,6 +87,13 @@ def test_a_character_of_several_tokens_comes_with_its_last(name: str) -> None:
     assert pieces[-1] == ("👩", len(ids)) and "\ufffd" not in "".join(piece for piece, _ in pieces)
 
 
+@pytest.mark.parametrize("text", ["e\u0301", "\U0001f469\u200d\U0001f467", "\U0001f1e9\U0001f1ea"])
+def test_what_joins_a_character_comes_when_it_comes(text: str) -> None:
+    """A code point is a character here; a mark that follows one does not hold it back."""
+    tokenizer = Tokenizer(BACKENDS["bytes"])
+    assert list(tokenizer.stream(iter(tokenizer.encode(text)))) == list(text)
+
+
 def test_text_comes_as_soon_as_it_is_whole() -> None:
     def endless() -> object:
         yield from (BACKENDS["bytes"].encode("ab").ids * 1000)
@@ -138,6 +146,20 @@ def test_a_config_that_no_model_has_is_no_matter(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "never_heard_of", "rope_parameters": [1, {}], "x": NaN}')
     found = load_tokenizer(tmp_path)
     assert found is not None and found.decode(found.encode("größe")) == "größe"
+
+
+@pytest.mark.case("C79")
+@pytest.mark.parametrize(("stated", "before", "after"), [("T5Tokenizer", [], [2]), ("LlamaTokenizer", [1], [])])
+def test_of_the_config_the_class_alone_is_needed(
+    tmp_path: Path, stated: str, before: list[int], after: list[int]
+) -> None:
+    """C79: a SentencePiece model does not say what goes around a text, and nothing else is asked of the config."""
+    (tmp_path / "tokenizer.model").write_bytes(sentencepiece_bytes(llama_like(), LLAMA, AS_IS))
+    odd = {"model_type": "never_heard_of", "rope_parameters": {"rope_type": 5}, "head_dim": None, "vocab_size": "many"}
+    (tmp_path / "config.json").write_text(json.dumps({**odd, "tokenizer_class": stated}))
+    found = load_tokenizer(tmp_path)
+    assert found is not None
+    assert found.encode("the") == [*before, found.backend.token_to_id("▁the"), *after]
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "generation_config.json"])
