@@ -10,10 +10,12 @@ if TYPE_CHECKING:
     from weightloom.plugins.binding import bind as bind
     from weightloom.plugins.binding import param_specs as param_specs
     from weightloom.plugins.manager import PluginManager as PluginManager
+    from weightloom.plugins.sources import Bundle as Bundle
     from weightloom.plugins.specs import hookimpl as hookimpl
 
 _MODULE_OF = {
     "Architecture": "architecture",
+    "Bundle": "sources",
     "PluginManager": "manager",
     "SubModel": "architecture",
     "bind": "binding",

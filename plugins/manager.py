@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
-from importlib.metadata import EntryPoint, EntryPoints, entry_points, version
+from importlib.metadata import EntryPoint, EntryPoints, version
 from typing import cast
 
 import pluggy
@@ -21,6 +21,7 @@ from weightloom.plugins.evidence import Evidence
 from weightloom.plugins.fitting import fitting
 from weightloom.plugins.specs import INTERFACE, PROJECT, Specs
 from weightloom.plugins.spelling import only_spelling, spellings
+from weightloom.rules.installed import installed_points
 from weightloom.rules.one_way import one_way_notes
 
 GROUP = "weightloom.plugins"
@@ -65,8 +66,8 @@ class PluginManager:
 
     @cached_property
     def _points(self) -> EntryPoints:
-        """What is installed, as it was when it was first asked for; the metadata of each distribution is read once."""
-        return entry_points(group=self.group)
+        """What is installed, as it was when it was first asked for."""
+        return installed_points(self.group)
 
     def register(self, plugin: object, name: str | None = None) -> None:
         """Use a plugin object without an entry point.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 
 from weightloom.engine import ops as engine_ops
 from weightloom.engine.errors import RuleError
 from weightloom.engine.ops.base import ConversionOp
 from weightloom.rules.arguments import fits, parameters, wording
+from weightloom.rules.installed import installed_points
 from weightloom.rules.problems import did_you_mean
 
 GROUP = "weightloom.ops"
@@ -64,7 +65,7 @@ class Ops:
         return self._makers[name]
 
     def _from_entry_point(self, name: str) -> Maker:
-        found = [point for point in entry_points(group=GROUP) if point.name == name]
+        found = list(installed_points(GROUP).select(name=name))
         if not found:
             raise RuleError(
                 f"unknown op {name!r}",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 
 from weightloom.engine.errors import RuleError, WeightloomError
+from weightloom.rules.installed import installed_points
 
 GROUP = "weightloom.rules"
 SHIPPED = Path(__file__).parent / "data"
@@ -34,7 +35,7 @@ def offered_sources() -> tuple[tuple[RuleSource, ...], tuple[WeightloomError, ..
     """
     found: list[RuleSource] = []
     problems: list[WeightloomError] = []
-    for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
+    for point in sorted(installed_points(GROUP), key=lambda point: (point.name, point.value)):
         try:
             found += [RuleSource(path, str(path)) for path in _paths(_loaded(point), point)]
         except WeightloomError as error:

@@ -84,6 +84,8 @@ def _check_layout(opened: Opened, order: Order) -> None:
 def _beside(opened: Opened, target: Path) -> SideFiles:
     """Sort what lies beside the weights; in place it stays where it is, and a file alone has nothing beside it."""
     folder, config, checkpoint = opened.folder, opened.beside, opened.checkpoint
+    if opened.container:
+        return SideFiles(tuple(opened.side_files().items()), ())
     if folder.resolve() == target.resolve():
         return SideFiles(((CONFIG_NAME, config.path),) if config else (), ())
     if opened.layout == GGUF or not (opened.path.is_dir() or config is not None):

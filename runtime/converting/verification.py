@@ -83,7 +83,7 @@ def verify(plan: Plan, folder: Path, bar: Bar) -> Verification:
 
 def compare(plan: Plan, checkpoint: Checkpoint, target: Path, progress: Progress | None) -> Verification:
     """Compare a checkpoint with the one written at `target`, tensor by tensor and file by file."""
-    pairs = list(_paths(checkpoint, target))
+    pairs = _paths(checkpoint, target)
     index = target / checkpoint.index_path.name if checkpoint.index_path else None
     written = [path for _, path in pairs if path != index and path.is_file()]
     with Checkpoint.open(index) if index else Checkpoint.from_files(written) as other:
@@ -98,10 +98,15 @@ def compare(plan: Plan, checkpoint: Checkpoint, target: Path, progress: Progress
     )
 
 
-def _paths(checkpoint: Checkpoint, target: Path) -> Iterator[tuple[Path, Path]]:
+def _paths(checkpoint: Checkpoint, target: Path) -> list[tuple[Path, Path]]:
+    """Pair each file with the one written for it: of the same name, or the only one that has taken another."""
     index = checkpoint.index_path
-    for source in (*checkpoint.files, *((index,) if index else ())):
-        yield source, target / (source.relative_to(index.parent) if index else source.name)
+    sources = (*checkpoint.files, *((index,) if index else ()))
+    pairs = [(source, target / (source.relative_to(index.parent) if index else source.name)) for source in sources]
+    renamed = [path for path in target.glob("*.safetensors") if path not in {each for _, each in pairs}]
+    if len(pairs) == len(renamed) == 1 and not pairs[0][1].is_file():
+        return [(pairs[0][0], renamed[0])]
+    return pairs
 
 
 def _file_pair(source: Path, written: Path) -> FilePair:

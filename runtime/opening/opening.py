@@ -13,7 +13,8 @@ from weightloom.engine.checkpoints.checkpoint import Checkpoint
 from weightloom.engine.checkpoints.discovery import KEPT_NAME
 from weightloom.engine.errors import ConfigError
 from weightloom.engine.os_errors import storage_error
-from weightloom.runtime.configs.config import Config, find_config
+from weightloom.plugins.sources import Bundle, open_bundle
+from weightloom.runtime.configs.config import Config, find_config, parse
 from weightloom.runtime.configs.config_text import strict_json
 from weightloom.runtime.opening.kept import Kept, open_kept
 from weightloom.runtime.opening.layout_record import recorded_layout
@@ -31,7 +32,7 @@ class Opened:
     `config` says what the model is: the source's own where the file of kept tensors has it and the one beside the
     weights was made from it; `beside` is the one that lies there. `layout` is the layout that the format or a record
     settles, else None. `tokenizer` makes the tokenizer, or gives None; `side_files` gives what goes beside the weights
-    when they are saved elsewhere as they are.
+    when they are saved elsewhere as they are: in a `container`, all that there is.
     """
 
     path: Path
@@ -42,6 +43,7 @@ class Opened:
     side_files: Callable[[], Mapping[str, bytes | Path]]
     beside: Config | None = None
     kept: Kept | None = None
+    container: bool = False
 
     @property
     def folder(self) -> Path:
@@ -73,11 +75,14 @@ class Opened:
 
 
 def open_path(path: str | Path) -> Opened:
-    """Open a directory, a safetensors file or index, or a GGUF model.
+    """Open a directory, a safetensors file or index, a GGUF model, or what a source of another package is for.
 
-    Raises as `Checkpoint.open`, `open_gguf` and `find_config` do.
+    Raises as `Checkpoint.open`, `open_gguf`, `find_config` and `open_bundle` do.
     """
     place = Path(path)
+    bundle = open_bundle(place)
+    if bundle is not None:
+        return _open_bundle(place, bundle)
     return _open_gguf(place) if is_gguf(place) else _open_safetensors(place)
 
 
@@ -126,6 +131,24 @@ def _side_files(path: Path, config: Config | None, kept: Kept | None) -> Mapping
         if config.repairs:
             found["config.json"] = config.saved
     return found if kept is None else {**found, KEPT_NAME: kept.path}
+
+
+def _open_bundle(path: Path, bundle: Bundle) -> Opened:
+    """Take what a source found; a tokenizer is read from the files that it carries along."""
+    config = None if bundle.config is None else Config(path, bundle.config, parse(bundle.config, path))
+
+    def tokenizer() -> Tokenizer | None:
+        from weightloom.runtime.tokenizing.tokenizer import load_tokenizer
+
+        folders = {file.parent for file in bundle.side_files.values() if isinstance(file, Path)}
+        return load_tokenizer(folders.pop()) if len(folders) == 1 else None
+
+    def beside() -> Mapping[str, bytes | Path]:
+        own = {} if config is None else {"config.json": config.saved}
+        return {**own, **bundle.side_files}
+
+    layout = recorded_layout(bundle.checkpoint.metadata)
+    return Opened(path, bundle.checkpoint, config, layout, tokenizer, beside, config, container=True)
 
 
 def _open_gguf(path: Path) -> Opened:

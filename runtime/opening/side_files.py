@@ -37,9 +37,9 @@ class LeftBehind:
 
 @dataclass(frozen=True, slots=True)
 class SideFiles:
-    """Relative name -> path for what travels (in order), and what does not."""
+    """Relative name -> path or content for what travels (in order), and what does not."""
 
-    taken: tuple[tuple[str, Path], ...]
+    taken: tuple[tuple[str, bytes | Path], ...]
     left: tuple[LeftBehind, ...]
 
 
@@ -50,7 +50,7 @@ def side_files(folder: Path, own: Collection[Path] = ()) -> SideFiles:
 
     Raises StorageError where the system refuses to look.
     """
-    taken: list[tuple[str, Path]] = []
+    taken: list[tuple[str, bytes | Path]] = []
     left: list[LeftBehind] = []
     modules = _module_folders(folder)
     for path in _files(folder):

@@ -14,12 +14,14 @@ pytestmark = pytest.mark.packaging
 
 EXAMPLES = (ROOT / "tests" / "plugins" / "example", *sorted((ROOT / "tests" / "plugins" / "distributions").iterdir()))
 WRITE = """
+import sys
 from pathlib import Path
 from weightloom.plugins import PluginManager
 from weightloom.plugins.testing import Sample, write_checkpoint
+name = sys.argv[1]
 sizes = {"vocab_size": 32, "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
-sample = Sample("plain", {"model_type": "my_llama", **sizes})
-write_checkpoint(sample, PluginManager().architecture("my_llama", "my_llama"), Path("checkpoint"))
+sample = Sample("plain", {"model_type": name, **sizes})
+write_checkpoint(sample, PluginManager().architecture(name, name), Path("checkpoint"))
 """
 LOAD = """
 import sys, weightloom
@@ -80,7 +82,7 @@ def test_every_plugin_is_listed_and_what_is_wrong_is_named(python: Path, tmp_pat
 
 
 def test_a_clash_is_settled_by_an_explicit_choice(python: Path, tmp_path: Path) -> None:
-    run(python, "-c", WRITE, folder=tmp_path)
+    run(python, "-c", WRITE, "my_llama", folder=tmp_path)
     refused = ended(python.parent / "weightloom", "plan", "checkpoint", folder=tmp_path)
     assert refused.returncode == 1 and "weightloom-other-llama:other_llama" in refused.stderr
     assert "--architecture" in refused.stderr
@@ -101,6 +103,17 @@ def test_rules_and_ops_of_other_packages_are_known(python: Path, tmp_path: Path)
     (tmp_path / "mirrored.yaml").write_text(MIRRORED, encoding="utf-8")
     run(weightloom, "rules", "lint", "mirrored.yaml", folder=tmp_path)
     assert "Mirror" in run(weightloom, "rules", "show", "mirrored.yaml", folder=tmp_path)
+
+
+def test_a_container_is_opened_by_its_source(python: Path, tmp_path: Path) -> None:
+    run(python, "-c", WRITE, "llama", folder=tmp_path)
+    folder = tmp_path / "checkpoint"
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "model.safetensors").rename(folder / "oak.plank")
+    (folder / "config.json").unlink()
+    (folder / "crate.json").write_text(json.dumps({"planks": ["oak.plank"], "config": config}), encoding="utf-8")
+    said = json.loads(run(python.parent / "weightloom", "verify", "checkpoint", "--json", folder=tmp_path))
+    assert said["equal"] and said["tensors"] > 0
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,0 +1,31 @@
+"""What other packages offer by entry point, read once for a process as it is installed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import lru_cache
+from importlib.metadata import EntryPoints, entry_points
+from typing import cast
+
+
+def installed_points(group: str) -> EntryPoints:
+    """Give the entry points of a group; imports none of them.
+
+    Reading the metadata of every distribution costs more than all that is done with it, so it is read again only
+    where the places that are searched have changed.
+    """
+    return _scanned(tuple((place, _changed(place)) for place in sys.path)).select(group=group)
+
+
+@lru_cache(maxsize=1)
+def _scanned(_: tuple[tuple[str, int], ...]) -> EntryPoints:
+    # Before Python 3.12 it is another class, which selects alike.
+    return cast(EntryPoints, entry_points())
+
+
+def _changed(place: str) -> int:
+    try:
+        return os.stat(place or os.curdir).st_mtime_ns
+    except OSError:
+        return 0
