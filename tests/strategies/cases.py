@@ -129,5 +129,5 @@ def each(run: Callable[[Array], Array]) -> Callable[[Parts], Parts]:
     return lambda parts: [[run(array) for array in part] for part in parts]
 
 
-def _either_sign(dim: int, ndim: int) -> st.SearchStrategy[int]:
+def either_sign(dim: int, ndim: int) -> st.SearchStrategy[int]:
     return st.sampled_from((dim, dim - ndim))
