@@ -39,11 +39,17 @@ class Architecture:
     config does not say (whether there is a pooler, say). `build` makes the module from it; its parameters' names are
     the canonical names, or `rules` lead from there to them. `adapters` is the kinds of adapters it accepts, or the
     text that says why it accepts none. `sharding` gives, for tensor parallelism, patterns on parameter names and how
-    each is cut. `refusal`, if given, looks at the evidence of a checkpoint of one of its model types, and gives the
-    reason why it is another architecture's, or None; without it, one that lists no `vision_config` among its
-    sub-models leaves checkpoints with a vision tower to others. `keeps_bf16` says that values go beyond what float16
-    can hold, so that what is bfloat16 is never made float16. `towers` are the paths of the modules that a prompt of
-    text alone never runs: by default their parameters are read when they are first used.
+    each is cut. `keeps_bf16` says that values go beyond what float16 can hold, so that what is bfloat16 is never made
+    float16. `towers` are the paths of the modules that a prompt of text alone never runs: by default their parameters
+    are read when they are first used.
+
+    `refusal`, if given, looks at the evidence of a checkpoint of one of its model types, and gives the reason why it is
+    another architecture's, or None. Without it, checkpoints for another task than `task` are left to others (`rerank`
+    takes only those that say so), and so are, where no `vision_config` is among its sub-models, those with a vision
+    tower. `by_request` are the tasks that it does as well where they are asked for by name.
+
+    What a module is called with: `generate`, see `CausalLM`; `embed`, tokens and mask (B, L) -> hidden states (B, L,
+    hidden); `rerank`, tokens, mask and token types (B, L) -> logits (B, labels).
     """
 
     name: str
@@ -62,6 +68,7 @@ class Architecture:
     refusal: Callable[[Evidence], str | None] | None = None
     keeps_bf16: bool = False
     towers: tuple[str, ...] = ()
+    by_request: tuple[Task, ...] = ()
     source: str = ""
 
     def __post_init__(self) -> None:
@@ -87,7 +94,16 @@ class Architecture:
         if self.refusal is not None:
             return self.refusal(evidence)
         sees = any(sub.config_field == "vision_config" for sub in self.sub_models)
-        return None if sees or not evidence.vision.present else f"it takes text alone, and {evidence.vision.why}"
+        blind = None if sees or not evidence.vision.present else f"it takes text alone, and {evidence.vision.why}"
+        return blind or self._other_task(evidence)
+
+    def _other_task(self, evidence: Evidence) -> str | None:
+        kind = evidence.kind
+        if kind.task is None:
+            return "it scores pairs, and nothing says that this does" if self.task == "rerank" else None
+        likely = kind.force == "likely" and evidence.class_name in self.class_names
+        asked = kind.force == "asked" and kind.task in self.by_request
+        return None if likely or asked or kind.task == self.task else f"it is for {self.task}, and {kind}"
 
     def nodes(self, config: Mapping[str, Any]) -> tuple[ModuleNode, ...]:
         """Give the canonical model tree for a config: the root class that it names, and the sub-models."""

@@ -1,7 +1,8 @@
 """BERT as a text encoder (Devlin et al. 2018): hidden states for every token.
 
 Parameter names are those of `BertModel`; a checkpoint of a head model (names under `bert.`) loads too, its head
-left out by a named rule and kept for saving back. The pooler is built when the checkpoint has one.
+left out by a named rule and kept for saving back; of a classifier that has to be asked for. The pooler is built when
+the checkpoint has one.
 """
 
 from __future__ import annotations
@@ -220,7 +221,7 @@ def adapt(config: Config, names: Collection[str]) -> Config:
 BERT = Architecture(
     name="bert",
     model_types=("bert",),
-    class_names=("BertModel", "BertForMaskedLM", "BertForPreTraining", "BertForSequenceClassification"),
+    class_names=("BertModel", "BertForMaskedLM", "BertForPreTraining"),
     task="embed",
     base_model_prefix="bert",
     read_config=read_config,
@@ -237,8 +238,10 @@ class Plugin:
 
     @hookimpl
     def weightloom_architectures(self) -> Iterable[Architecture]:
-        """Offer BERT."""
-        return [BERT]
+        """Offer the encoder, and the classifier that is made of it."""
+        from weightloom.plugins.bert_classifier import BERT_CLASSIFIER
+
+        return [BERT, BERT_CLASSIFIER]
 
 
 PLUGIN = Plugin()

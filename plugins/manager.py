@@ -17,7 +17,7 @@ import pluggy
 
 from weightloom.engine.errors import NotInvertible, PluginError, WeightloomError
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.evidence import Evidence
+from weightloom.plugins.evidence import NOTHING_SEEN, Evidence
 from weightloom.plugins.fitting import fitting
 from weightloom.plugins.specs import INTERFACE, PROJECT, Specs
 from weightloom.plugins.spelling import only_spelling, spellings
@@ -101,21 +101,40 @@ class PluginManager:
         offered = [architecture for architecture in collected if model_type in architecture.model_types]
         return tuple(dict.fromkeys(offered))
 
+    def near(self, model_type: str) -> str:
+        """Ask, in words, whether one of the nearest served model types was meant; "" where none is near."""
+        known = self.model_types()
+        found = spellings(model_type, known) or get_close_matches(model_type, known, n=3, cutoff=0.5)
+        return f"did you mean {' or '.join(found)}?" if found else ""
+
+    def with_class(self, class_name: str) -> tuple[str, ...]:
+        """Give the model types of the architectures that name a class among theirs, sorted, one for each.
+
+        Imports every plugin: only an architecture itself says which classes it builds.
+        """
+        for point in entry_points(group=self.group):
+            self._load(point)
+        collected = {architecture for found in self._offered.values() for architecture in found}
+        return tuple(sorted({each.model_types[0] for each in collected if class_name in each.class_names}))
+
     def architecture(
         self, model_type: str, chosen: str | None = None, evidence: Evidence | None = None
     ) -> Architecture:
         """Give the architecture for a model type, or the one with the name (or `source:name`) that was chosen.
 
-        The type is one that `find` knows. Of several, the `evidence` of the checkpoint decides. Raises PluginError
-        when there is none (naming the nearest, and plugins that failed), when the evidence is against all, or when
-        several are left.
+        The type is one that `find` knows. Of several, the `evidence` of the checkpoint decides, and without any the one
+        that needs none is taken; one that was chosen by
+        its name does its own task, whatever the evidence says of that. Raises PluginError when there is none (naming
+        the nearest, and plugins that failed), when the evidence is against all, or when several are left.
         """
         served = self.find(model_type) or model_type
         offered = self.architectures(served)
         if chosen is not None:
             offered = tuple(a for a in offered if chosen in (a.name, f"{a.source}:{a.name}", a.source))
-        if evidence is not None:
-            offered = fitting(served, offered, evidence)
+        if evidence is not None and len(offered) == 1 and chosen not in (None, offered[0].source):
+            evidence = evidence.asking(offered[0].task)
+        if evidence is not None or len(offered) > 1:
+            offered = fitting(served, offered, evidence or NOTHING_SEEN)
         if len(offered) == 1:
             return offered[0]
         raise self._clash(served, offered) if offered else self._unknown(served, chosen)
@@ -144,12 +163,12 @@ class PluginManager:
                 hint="reinstall or update it",
                 field="model_type",
             )
-        near = spellings(model_type, known) or get_close_matches(model_type, known, n=3, cutoff=0.5)
-        guess = f"did you mean {' or '.join(near)}? " if near else ""
+        guess = f"{self.near(model_type)} " if self.near(model_type) else ""
         named = f" under the name {chosen!r}" if chosen else ""
+        there = [each.name for each in self.architectures(model_type)] or known
         return PluginError(
             f"no installed plugin serves model type {model_type!r}{named}",
-            expected=f"one of {', '.join(known) or '(no plugin is installed)'}",
+            expected=f"one of {', '.join(there) or '(no plugin is installed)'}",
             hint=f"{guess}install a package that offers it (entry-point group {self.group}, name {model_type})",
             field="model_type",
         )

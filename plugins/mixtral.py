@@ -111,6 +111,7 @@ MIXTRAL = Architecture(
     model_types=("mixtral",),
     class_names=("MixtralForCausalLM",),
     task="generate",
+    by_request=("rerank",),
     read_config=read_config,
     build=build,
     fields=Fields,

@@ -147,6 +147,7 @@ QWEN3_MOE = Architecture(
     model_types=("qwen3_moe",),
     class_names=("Qwen3MoeForCausalLM",),
     task="generate",
+    by_request=("rerank",),
     read_config=read_config,
     build=build,
     fields=Fields,

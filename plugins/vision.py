@@ -15,10 +15,11 @@ _VISION = re.compile(r"(?:^|\.)[^.]*(?:vision|visual|vpm)[^.]*\.")
 
 @dataclass(frozen=True, slots=True)
 class Vision:
-    """The decision: whether there is a vision tower, and the facts that decided, in words."""
+    """The decision: whether there is a vision tower, the facts that decided, in words, and the deciding field."""
 
     present: bool
     why: str
+    field: str = "vision_config"
 
     def __str__(self) -> str:
         return f"{'a vision tower' if self.present else 'text only'}: {self.why}"
@@ -39,7 +40,7 @@ def vision_of(config: Mapping[str, Any], names: Iterable[str]) -> Vision:
     _refuse("vision_config", section, section is None or isinstance(section, Mapping), "an object or null")
     tensor = min((name for name in names if is_vision(name)), default=None)
     if only:
-        return Vision(False, "language_model_only is true" + _though(tensor))
+        return Vision(False, "language_model_only is true" + _though(tensor), "language_model_only")
     if not section:
         state = "absent" if "vision_config" not in config else "null" if section is None else "empty"
         return Vision(False, f"vision_config is {state}{_though(tensor)}")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from weightloom.runtime.model import LoadedModel as LoadedModel
     from weightloom.runtime.running.embedding import embed as embed
     from weightloom.runtime.running.generation import generate as generate
+    from weightloom.runtime.running.reranking import rerank as rerank
     from weightloom.runtime.saving.saving import save as save
 
 _HOME = {
@@ -23,10 +24,11 @@ _HOME = {
     "generate": "running.generation",
     "inspect": "inspecting.inspecting",
     "load": "loading.loading",
+    "rerank": "running.reranking",
     "save": "saving.saving",
 }
 
-__all__ = ["Inspection", "LoadedModel", "embed", "generate", "inspect", "load", "save"]
+__all__ = ["Inspection", "LoadedModel", "embed", "generate", "inspect", "load", "rerank", "save"]
 
 if not TYPE_CHECKING:
     __getattr__ = exporting(__name__, _HOME)

@@ -20,6 +20,7 @@ from weightloom.runtime.commands.inspect import INSPECT
 from weightloom.runtime.commands.new_plugin import NEW_PLUGIN
 from weightloom.runtime.commands.plan import PLAN
 from weightloom.runtime.commands.plugins import PLUGINS
+from weightloom.runtime.commands.rerank import RERANK
 from weightloom.runtime.commands.rules_lint import RULES_LINT
 from weightloom.runtime.commands.rules_schema import RULES_SCHEMA
 from weightloom.runtime.commands.rules_show import RULES_SHOW
@@ -33,7 +34,7 @@ from weightloom.runtime.terminal.outcome import Outcome
 from weightloom.runtime.terminal.printing import deliver
 from weightloom.runtime.terminal.termination import hearing_termination
 
-COMMANDS = (INSPECT, PLAN, EXPLAIN, VERIFY, CONVERT, GENERATE, EMBED, ARCH, PLUGINS, NEW_PLUGIN)
+COMMANDS = (INSPECT, PLAN, EXPLAIN, VERIFY, CONVERT, GENERATE, EMBED, RERANK, ARCH, PLUGINS, NEW_PLUGIN)
 RULES_COMMANDS = (RULES_LINT, RULES_SHOW, RULES_TEST, RULES_SCHEMA)
 SURGERY_COMMANDS = (SURGERY_CHECK,)
 ADAPTER_COMMANDS = (ADAPTER_CONVERT,)

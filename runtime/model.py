@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from weightloom.engine import LoadReport, Plan, TensorSpec
 from weightloom.engine.errors import ConfigError, UsageError
 from weightloom.plugins.architecture import Architecture
 from weightloom.runtime.opening.opening import Opened
-from weightloom.runtime.running.embedding import EmbedSettings, read_settings
+from weightloom.runtime.running.embedding import Embedder, open_embedder
 from weightloom.runtime.tokenizing.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from weightloom.runtime.adapting.adapters import Adapters
     from weightloom.runtime.adapting.writing import AdapterWritten, Form
+    from weightloom.runtime.choosing.decision import Decision
     from weightloom.runtime.choosing.text_half import TextHalf
     from weightloom.runtime.loading.ranks import Share
 
@@ -30,9 +32,9 @@ class LoadedModel:
     `stored` is the parameters' specs as a save writes them: some are wider while they run. `folder` has the files
     beside the weights. `notes` says what was set aside: code that came along, a second chat template. `share` is what
     this process holds of a model that is cut among several, None where it has all. `opened` are the files that it was
-    read from, `cast` the dtype that it was cast to, as safetensors spells it, and `surgery` the file of what was done.
-    `adapters` switches what is beside the parameters, None where nothing is. `half` says what is here where
-    it is the text model alone of a checkpoint of several.
+    read from, `decision` what they were taken for and why, `cast` the dtype that it was cast to, as safetensors spells
+    it, and `surgery` the file of what was done. `adapters` switches what is beside the parameters, None where nothing
+    is. `half` says what is here where it is the text model alone of a checkpoint of several.
     """
 
     model: nn.Module
@@ -44,6 +46,7 @@ class LoadedModel:
     side_files: Callable[[], Mapping[str, bytes | Path]]
     stored: Mapping[str, TensorSpec] = field(repr=False)
     opened: Opened = field(repr=False)
+    decision: Decision = field(repr=False)
     layout: str = "hf"
     tokenizer: Tokenizer | None = None
     notes: tuple[str, ...] = ()
@@ -63,15 +66,17 @@ class LoadedModel:
         """What the plan found."""
         return self.plan.report
 
-    @property
-    def embed_settings(self) -> EmbedSettings:
-        """How the files say that hidden states become an embedding; raises as `read_settings` does."""
-        return read_settings(self.folder)
+    @cached_property
+    def embedder(self) -> Embedder:
+        """How the files say that hidden states become an embedding; raises as `open_embedder` does."""
+        return open_embedder(self.folder)
 
     @property
     def task(self) -> str:
-        """What the model is for."""
-        return self.architecture.task
+        """What the model is for; what it was asked to do, where it does that by request."""
+        asked = self.decision.evidence.kind
+        by_request = asked.force == "asked" and asked.task in self.architecture.by_request
+        return asked.task if by_request and asked.task is not None else self.architecture.task
 
     def need_tokenizer(self) -> Tokenizer:
         """Give the tokenizer; raises ConfigError, with what was looked for, where the checkpoint has none."""

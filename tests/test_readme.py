@@ -89,7 +89,8 @@ def test_the_readme_is_true(place: Path, capsys: pytest.CaptureFixture[str]) -> 
             found = _LINE_NUMBER.sub(r"\1:0", capsys.readouterr().out)
             assert pattern(output).fullmatch(found), f"{command}\nsays\n{found}"
             ran.add(arguments[0])
-    assert ran == {"install", "rules", *(command.name for command in COMMANDS)}
+    # No trained classifier is small enough to be fetched: tests/runtime/running/test_rerank.py runs the command.
+    assert ran == {"install", "rules", *(command.name for command in COMMANDS)} - {"rerank"}
 
 
 def test_the_readme_shows_the_example_that_is_installed_and_tested() -> None:

@@ -19,7 +19,8 @@ class Wish:
     """What the user says about the rules, and whose parameters they lead to; None where nothing was said.
 
     `open_target`: plan by the rules alone, whatever parameters an installed architecture has. `architecture` settles
-    which, where several are installed; `text_only` asks for the text model of a checkpoint of several.
+    which, where several are installed; `text_only` asks for the text model of a checkpoint of several; `task` is what
+    the model is to do.
     """
 
     rules: str | None = None
@@ -28,6 +29,7 @@ class Wish:
     open_target: bool = False
     architecture: str | None = None
     text_only: bool | None = None
+    task: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,8 @@ def choose(config: Config | None, wish: Wish, place: str) -> Choice:
 def find_choice(config: Config | None, wish: Wish) -> Choice | None:
     """Decide by what the user says, else the class in the config, else its model type; None where nothing does.
 
-    A model type that no rule file knows may be a plugin's, which is looked for without importing it.
+    A model type that no rule file knows may be a plugin's, which is looked for without importing it. Where there is
+    none, plugins are imported to see which of them builds the class.
 
     Raises UsageError for a layout that is not there, CheckpointError for a config whose names are no names.
     """
@@ -115,6 +118,10 @@ def find_choice(config: Config | None, wish: Wish) -> Choice | None:
     if config is not None and offered is not None:
         name = Name(str(config.model_type), "model_type", str(config.path))
         return Choice(offered, name, wish.layout or DEFAULT_LAYOUT, (DEFAULT_LAYOUT,), config, wish)
+    built = _of_class(config, wish)
+    if config is not None and built is not None:
+        known = tuple(registry.layouts(built)) if built in registry else (DEFAULT_LAYOUT,)
+        return Choice(built, names[0], wish.layout or DEFAULT_LAYOUT, known, config, wish)
     if wish.rules is not None:
         return Choice(None, names[0] if names else None, wish.layout or DEFAULT_LAYOUT, (), config, wish)
     return None
@@ -141,6 +148,16 @@ def _offered(config: Config | None, wish: Wish) -> str | None:
     if config is None or config.model_type is None or found == config.model_type:
         return found
     return found if registry.find(config.model_type) in (None, found) else None
+
+
+def _of_class(config: Config | None, wish: Wish) -> str | None:
+    """Give the model type of the only architectures that build the config's class, where it says no model type."""
+    from weightloom.plugins.manager import PluginManager
+
+    if config is None or config.model_type is not None or config.class_name is None or wish.model_type is not None:
+        return None
+    found = PluginManager().with_class(config.class_name)
+    return found[0] if len(found) == 1 else None
 
 
 def _spelt_by_plugins(config: Config | None, wish: Wish) -> str | None:

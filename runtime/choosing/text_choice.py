@@ -61,7 +61,8 @@ def wanted_half(
     config says `language_model_only`.
     """
     config = evidence.config
-    half = text_half(config, build_plan(opened.checkpoint, whole, config=config).params.keys())
+    names = build_plan(opened.checkpoint, whole, config=config).params.keys()
+    half = text_half(config, names, manager.with_class)
     if text_only:
         return half if half.left_out or half.field != "model_type" else None
     alone = not half.left_out or config.get("language_model_only") is True
@@ -69,17 +70,20 @@ def wanted_half(
 
 
 def refuse_unserved(evidence: Evidence, manager: PluginManager) -> None:
-    """Raise PluginError, naming the text model that would load, where nothing serves the whole."""
+    """Raise PluginError, naming its text model, and whether that would load, where nothing serves the whole."""
     config, section = evidence.config, text_section(evidence.config)
     own = config[section].get("model_type") if section else None
-    if manager.find(str(config.get("model_type"))) is None and isinstance(own, str) and manager.find(own) is not None:
-        raise PluginError(
-            f"no installed plugin serves model type {config.get('model_type')!r} ({evidence.vision})",
-            expected=f"one of {', '.join(manager.model_types())}",
-            hint=f"text_only=True loads its text model alone, {own} by {section}.model_type; "
-            "or install a package that offers the whole",
-            field="model_type",
-        )
+    whole = config.get("model_type")
+    if not (isinstance(whole, str) and isinstance(own, str)) or manager.find(whole) is not None:
+        return
+    alone = f"text_only=True loads its text model alone, {own} by {section}.model_type; or "
+    unserved = f"its text model is {own!r} by {section}.model_type, which nothing serves either; {manager.near(own)} "
+    raise PluginError(
+        f"no installed plugin serves model type {whole!r} ({evidence.vision})",
+        expected=f"one of {', '.join(manager.model_types())}",
+        hint=(unserved if manager.find(own) is None else alone) + f"install a package that offers {whole!r}",
+        field="model_type",
+    )
 
 
 def whole_rules(choice: Choice | None, layout: str) -> RuleSet:

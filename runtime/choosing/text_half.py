@@ -7,14 +7,16 @@ it, with the towers beside it.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from weightloom.engine import Drop, RuleSet, WeightRenaming
 from weightloom.engine.errors import ConfigError
 from weightloom.runtime.choosing.resolution import OUTERMOST
 from weightloom.runtime.configs.sections import SECTIONS
+
+ByClass: TypeAlias = Callable[[str], tuple[str, ...]]
 
 # What the whole says of its text model too.
 _CARRIED = ("torch_dtype", "dtype", "quantization", "quantization_config")
@@ -59,12 +61,16 @@ class TextHalf:
         return f"{section}.{field}" if re.split(r"[.\[]", field)[0] in self.own else field
 
 
-def text_half(config: Mapping[str, Any], names: Collection[str]) -> TextHalf:
-    """Find the text model among the (canonical) names of a whole; raises ConfigError where no model type is said."""
+def text_half(config: Mapping[str, Any], names: Collection[str], by_class: ByClass = lambda name: ()) -> TextHalf:
+    """Find the text model among the (canonical) names of a whole.
+
+    Where its own config says no model type, `by_class` gives those that build its class. Raises ConfigError where
+    neither says one.
+    """
     section = text_section(config)
-    place = "model_type" if section is None else f"{section}.model_type"
     own = config if section is None else config[section]
-    model_type = own.get("model_type")
+    model_type, field = _said_type(own, by_class)
+    place = field if section is None else f"{section}.{field}"
     if not (isinstance(model_type, str) and model_type.strip()):
         raise ConfigError(
             f"{place} is {model_type!r}", expected="the text model's type", hint="complete config.json", field=place
@@ -73,6 +79,16 @@ def text_half(config: Mapping[str, Any], names: Collection[str]) -> TextHalf:
     merged = _merged(config, own)
     mine = frozenset(() if section is None else (name for name in own if merged.get(name) is own[name]))
     return TextHalf(merged, model_type, place, left_out, _rules(names, left_out), mine)
+
+
+def _said_type(own: Mapping[str, Any], by_class: ByClass) -> tuple[object, str]:
+    """Give the model type that a config says, else the only one of its class, and the field that says so."""
+    classes = own.get("architectures")
+    if own.get("model_type") is None and isinstance(classes, list) and classes and isinstance(classes[0], str):
+        found = by_class(classes[0])
+        if len(found) == 1:
+            return found[0], "architectures[0]"
+    return own.get("model_type"), "model_type"
 
 
 def text_section(config: Mapping[str, Any]) -> str | None:

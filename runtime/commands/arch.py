@@ -19,7 +19,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Outcome:
-    """List model types without importing a plugin; describe one by importing those that offer it."""
+    """List model types without importing a plugin; describe one by importing those that offer it.
+
+    Of several for one model type, the one comes first that is taken where the files say no more.
+    """
     from weightloom.plugins.manager import PluginManager
 
     manager = PluginManager()
@@ -32,7 +35,10 @@ def run(args: argparse.Namespace) -> Outcome:
 
     need_mlx()
     found = manager.architecture(args.model_type)
-    return Outcome(FINE, {"command": "arch", "architecture": _json(found)}, "\n".join(_lines(found)))
+    served = manager.find(args.model_type) or args.model_type
+    others = [each for each in manager.architectures(served) if each != found]
+    data = {"command": "arch", "architecture": _json(found), "others": [_json(each) for each in others]}
+    return Outcome(FINE, data, "\n\n".join("\n".join(_lines(each)) for each in (found, *others)))
 
 
 def _json(found: Architecture) -> dict[str, Any]:

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from weightloom.runtime.commands.generate import add_running, complaint, load_model
+from weightloom.runtime.terminal.arguments import count
 from weightloom.runtime.terminal.command import Command
 from weightloom.runtime.terminal.outcome import FINE, Outcome
-
-_POOLINGS = ("mean", "cls", "max", "last")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,8 +17,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", help="a directory or file")
     parser.add_argument("texts", nargs="*", metavar="TEXT", help="the texts; or --file")
     parser.add_argument("--file", metavar="FILE", help="a file with a text on each line")
-    parser.add_argument("--pooling", choices=_POOLINGS, help="instead of what the model's files say")
+    parser.add_argument(
+        "--pooling",
+        type=_ways,
+        metavar="NAME[,NAME]",
+        help="cls, max, mean, mean_sqrt_len, weightedmean, lasttoken; or several",
+    )
+    parser.add_argument("--prompt", metavar="TEXT", help="a text that goes before each")
+    parser.add_argument("--prompt-name", metavar="NAME", help="the same, by its name among the model's own")
+    parser.add_argument("--max-length", type=count, metavar="N", help="tokens of a text at most")
     add_running(parser)
+
+
+def _ways(text: str) -> tuple[str, ...]:
+    """Read ways to pool; raises ArgumentTypeError for one that there is not."""
+    from weightloom.engine.errors import UsageError
+    from weightloom.runtime.running.pooling import pooling_modes
+
+    try:
+        return pooling_modes(text.split(","))
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(f"{error.seen}; {error.expected}") from error
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -31,7 +49,14 @@ def run(args: argparse.Namespace) -> Outcome:
 
     from weightloom.runtime.running.embedding import embed
 
-    vectors = embed(m, texts, pooling=args.pooling)
+    vectors = embed(
+        m,
+        texts,
+        pooling=args.pooling,
+        prompt=args.prompt,
+        prompt_name=args.prompt_name,
+        max_length=args.max_length,
+    )
     unit = vectors / mx.maximum(mx.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
     cosines: list[list[float]] = (unit @ unit.T).tolist()  # type: ignore[assignment]
     data = {

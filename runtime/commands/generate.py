@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from weightloom.runtime.terminal.arguments import add_adapter, add_surgery, count
+from weightloom.runtime.terminal.arguments import add_adapter, add_surgery, add_task, count
 from weightloom.runtime.terminal.command import Command
 from weightloom.runtime.terminal.outcome import FINE, Outcome
 
@@ -19,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("path", help="a directory, a file or a GGUF model")
     parser.add_argument("-p", "--prompt", required=True, metavar="TEXT", help="the text to continue")
+    parser.add_argument("--image", action="append", default=[], metavar="FILE", help="a picture; may be repeated")
     parser.add_argument("--chat", action="store_true", help="put the text as a user's message, by the chat template")
     parser.add_argument("--chat-template", metavar="NAME", help="as --chat, by the template of this name")
     parser.add_argument("--max-tokens", type=count, default=256, metavar="N", help="tokens at most (256)")
@@ -36,6 +37,7 @@ def add_running(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--architecture", metavar="NAME", help="which plugin, where several offer the model type")
     add_adapter(parser, "to put beside the parameters")
+    add_task(parser)
     add_surgery(parser)
 
 
@@ -68,6 +70,7 @@ def load_model(args: argparse.Namespace, sharding: Way | None = None) -> LoadedM
             adapter=all_weighted(args.adapter) or None,
             sharding=sharding,
             progress=progress,
+            task=args.task,
         )
 
 
@@ -91,6 +94,7 @@ def run(args: argparse.Namespace) -> Outcome:
         stream=True,
         seed=args.seed,
         chat_template=args.chat_template,
+        images=args.image,
     )
     text = _spoken(pieces, quiet=args.json or not speaks)
     if not speaks:

@@ -10,9 +10,10 @@ if TYPE_CHECKING:
     from weightloom.runtime import generate as generate
     from weightloom.runtime import inspect as inspect
     from weightloom.runtime import load as load
+    from weightloom.runtime import rerank as rerank
     from weightloom.runtime import save as save
 
-__all__ = ["embed", "generate", "inspect", "load", "save"]
+__all__ = ["embed", "generate", "inspect", "load", "rerank", "save"]
 
 if not TYPE_CHECKING:  # keeps a misspelt `weightloom.name` a type error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from weightloom.engine.errors import CheckpointError, UsageError, WeightloomError
 from weightloom.engine.mapping.shapes import shape_text
@@ -15,10 +16,13 @@ from weightloom.runtime.configs.config import Config
 from weightloom.runtime.configs.repairs import repair_lines
 from weightloom.runtime.extras import need_mlx
 from weightloom.runtime.inspecting.foreseeing import Foreseen, foresee
-from weightloom.runtime.inspecting.inspection import FileSize, Inspection, KeptBeside, Template, Total
+from weightloom.runtime.inspecting.inspection import FileSize, Inspection, KeptBeside, LoadsAs, Template, Total
 from weightloom.runtime.opening.foreign_code import ignored_code
 from weightloom.runtime.opening.kept import Kept
 from weightloom.runtime.opening.opening import Opened, open_path
+
+if TYPE_CHECKING:
+    from weightloom.runtime.choosing.decision import Decision
 
 
 def inspect(
@@ -44,6 +48,7 @@ def inspect(
         unknown = None if choice else undecided(config, wish, str(path))
         if unknown is not None and asked is not None:
             raise unknown
+        decision = _decision(opened, wish)
         return Inspection(
             path=str(path),
             class_name=config.class_name if config else None,
@@ -65,7 +70,8 @@ def inspect(
             memory=foresee(opened, choice, asked) if choice and asked else None,
             kept=_kept(opened.kept) if opened.kept else None,
             vision=str(vision_of(config.values, checkpoint.tensors.keys())) if config else None,
-            repaired=_repaired(opened, wish),
+            repaired=_repaired(config, decision),
+            loads_as=_loads_as(decision),
         )
 
 
@@ -91,21 +97,36 @@ def _kept(kept: Kept) -> KeptBeside:
     )
 
 
-def _repaired(opened: Opened, wish: Wish) -> tuple[str, ...]:
-    """Say what of the config is read otherwise than it is written, its fields too where their architecture is known."""
-    if opened.config is None:
-        return ()
+def _decision(opened: Opened, wish: Wish) -> Decision | WeightloomError | None:
+    """Say what a load would take it for, or why it would not load; None where the rules alone are asked about."""
     if wish.open_target:
-        return repair_lines(opened.config)
+        return None
     try:
         need_mlx()
         from weightloom.plugins.manager import PluginManager
-        from weightloom.runtime.preparing.prepare import layout_of, reading
+        from weightloom.runtime.choosing.decision import Asked, decide
 
-        found = reading(opened, layout_of(opened), wish.rules, None, PluginManager(), None).repairs
-    except WeightloomError:
-        found = ()  # nothing says what its fields want to be; a plan, or a load, says why
-    return repair_lines(opened.config, found)
+        asked = Asked(wish.architecture, wish.task, wish.text_only)
+        return decide(opened, asked, PluginManager(), wish.rules, wish.layout)
+    except WeightloomError as error:
+        return error
+
+
+def _loads_as(found: Decision | WeightloomError | None) -> LoadsAs:
+    if found is None:
+        return LoadsAs()
+    if isinstance(found, WeightloomError):
+        return LoadsAs(refused=" ".join((found.seen, *(f"({each})" for each in (found.hint,) if each))))
+    chosen = found.reading.architecture
+    return LoadsAs(f"{chosen.source}:{chosen.name}", chosen.task, found.facts)
+
+
+def _repaired(config: Config | None, found: Decision | WeightloomError | None) -> tuple[str, ...]:
+    """Say what of the config is read otherwise than it is written, its fields too where their architecture is known."""
+    if config is None:
+        return ()
+    # Where nothing says what its fields want to be, a plan or a load says why.
+    return repair_lines(config, () if found is None or isinstance(found, WeightloomError) else found.reading.repairs)
 
 
 def _own_files(config: Config | None) -> tuple[Path, ...]:

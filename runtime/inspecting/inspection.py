@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from weightloom.plugins.fact import Fact
 from weightloom.plugins.vision import UNSAID
 from weightloom.runtime.inspecting.memory_need import MemoryNeed
 from weightloom.runtime.terminal.text import aligned, plural, size
@@ -52,13 +53,34 @@ class KeptBeside:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadsAs:
+    """What a load takes a checkpoint for: the architecture as `source:name`, its task, and the facts that decided.
+
+    `refused` says why it would not load, where no architecture takes it.
+    """
+
+    architecture: str | None = None
+    task: str | None = None
+    facts: tuple[Fact, ...] = ()
+    refused: str | None = None
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """Give it as labelled lines; a fact that has a line of its own elsewhere is left out."""
+        if self.refused is not None:
+            yield "loads as", f"nothing: {self.refused}"
+        elif self.architecture is not None:
+            yield "loads as", f"{self.architecture}, to {self.task}"
+        yield from (("because", str(fact)) for fact in self.facts[1:-1])
+
+
+@dataclass(frozen=True, slots=True)
 class Inspection:
     """A checkpoint as its headers and config describe it; no tensor was read.
 
     `identifier` is the model type or class whose rules fit, None where none are known; `decided_by` says why, in
     words; `vision` says in the same way whether there is a vision tower. `layouts` are all that the rules know.
     `notes` has what is set aside (stray and shadowed tensors), `repaired` what of the config is read otherwise than it
-    is written.
+    is written, `loads_as` what a load would take it for, and why.
     """
 
     path: str
@@ -82,6 +104,7 @@ class Inspection:
     kept: KeptBeside | None = None
     vision: str | None = None
     repaired: tuple[str, ...] = ()
+    loads_as: LoadsAs = LoadsAs()
 
     __hash__ = None  # type: ignore[assignment]  # it holds a mapping
 
@@ -105,6 +128,7 @@ class Inspection:
         yield "checkpoint", self.path
         yield "architecture", self._architecture()
         yield "decided by", self.decided_by
+        yield from self.loads_as.rows()
         if self.vision not in (None, str(UNSAID)):
             yield "towers", str(self.vision)
         if self.layout is not None:

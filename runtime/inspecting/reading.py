@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from weightloom.engine.checkpoints.checkpoint import Checkpoint
 from weightloom.engine.errors import ConfigError, MissingExtra
+from weightloom.plugins.fitting import UnfitError
 from weightloom.runtime.choosing.choice import Choice, Wish, find_choice
 from weightloom.runtime.choosing.layout_seen import choose_opened, find_opened
 from weightloom.runtime.choosing.text_half import text_section
@@ -55,7 +56,9 @@ class Planned:
 def wish_of(args: argparse.Namespace) -> Wish:
     """Take what the arguments say about the rules."""
     text_only = True if vars(args).get("text_only") else None
-    return Wish(args.rules, args.read_layout, args.model_type, args.open_target, args.architecture, text_only)
+    return Wish(
+        args.rules, args.read_layout, args.model_type, args.open_target, args.architecture, text_only, args.task
+    )
 
 
 @contextmanager
@@ -100,30 +103,31 @@ def _with_architecture(opened: Opened, choice: Choice) -> tuple[Plan, Target] | 
     wish = choice.wish
     if wish.open_target or (wish.model_type is not None and not wish.text_only):
         return Target("whatever the rules give, as asked")
-    model_type = opened.config.model_type if opened.config else None
-    if model_type is None:
+    config = opened.config
+    model_type, class_name = (config.model_type, config.class_name) if config else (None, None)
+    if model_type is None and class_name is None:
         return Target("no model_type says whose parameters")
     from weightloom.plugins.manager import PluginManager
 
-    if (manager := PluginManager()).find(model_type) is None and not wish.text_only:
+    manager = PluginManager()
+    if model_type is not None and manager.find(model_type) is None and not wish.text_only:
         inner = "; --text-only plans its text model" if text_section(opened.need_config().values) else ""
         return Target(f"no architecture for {model_type!r} is installed{inner}")
     try:
         need_mlx()
+        from weightloom.runtime.choosing.decision import Asked
         from weightloom.runtime.preparing.prepare import prepare
 
-        found = prepare(
-            opened,
-            rules=wish.rules,
-            layout=choice.layout,
-            architecture=wish.architecture,
-            manager=manager,
-            text_only=wish.text_only,
-        )
+        asked = Asked(wish.architecture, wish.task, wish.text_only)
+        found = prepare(opened, rules=wish.rules, layout=choice.layout, asked=asked, manager=manager)
+    except UnfitError as error:
+        if wish.architecture is not None or wish.task is not None:
+            raise
+        return Target(f"not those of an installed architecture: {error.seen}")
     except (ConfigError, MissingExtra) as error:
-        text = f"not those of the architecture for {model_type!r}, which cannot be built: {error.seen}"
+        text = f"not those of the architecture for {model_type or class_name!r}, which cannot be built: {error.seen}"
         return Target(text, error if isinstance(error, ConfigError) else None)
-    class_name, classes = opened.config.class_name if opened.config else None, found.architecture.class_names
+    classes = found.architecture.class_names
     if found.half is None and class_name is not None and classes and class_name not in classes:
         return Target(f"not those of {found.architecture.name}, which builds {', '.join(classes)} and no {class_name}")
     alone = "" if found.half is None else f", the text model alone, by {found.half.field}"

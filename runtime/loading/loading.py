@@ -15,6 +15,7 @@ from weightloom.engine.planning.grouping import grouped_names
 from weightloom.plugins.manager import PluginManager
 from weightloom.runtime.adapting.adapters import put_adapters, read_adapters
 from weightloom.runtime.adapting.wish import Wished, wished
+from weightloom.runtime.choosing.decision import Asked
 from weightloom.runtime.configs.config import NAME as CONFIG_NAME
 from weightloom.runtime.configs.dtype_field import with_dtype_field
 from weightloom.runtime.loading.materializing import asked_mode, fill, refuse_cut
@@ -49,23 +50,24 @@ def load(
     architecture: str | None = None,
     progress: Progress | None = None,
     manager: PluginManager | None = None,
+    task: str | None = None,
 ) -> LoadedModel:
     """Load a model from a directory, a safetensors file or index, or a GGUF file.
 
     In one of several processes (mlx.launch), `sharding` gives each its part: "tensor" cuts parameters as the
-    architecture says, "pipeline" gives each rank some of the layers, a Sharding cuts as it says.
-    `dtype` ("bfloat16", "float16", "float32", or MLX's own) casts float parameters as `casting` decides ("auto": as
-    the device is); by default all stay as they are. `rules` act before those of the architecture. `architecture`
-    settles which plugin where several offer the model type. With `lazy` a parameter is read when it is first used, with
-    lazy=False all are read at once; else the variable WEIGHTLOOM_MATERIALIZE (lazy, eager) says which, and without it
-    all are but those of towers, which a text prompt does not run. Files stay open; one that was written to in place
-    raises CheckpointError at the use. `text_only` loads the text model of a checkpoint with towers (False: the whole,
-    or nothing); what is left out is reported, and saved back. `surgery` names a surgery file, by default the one that
-    WEIGHTLOOM_SURGERY names; it acts after conversion and before a cast. `adapter` is the directory of an adapter of
-    PEFT or mlx-lm, or several with a scale each: they stay beside the parameters, and the model's `adapters` switches
-    them. `quantize` is a name for later: anything but None raises UsageError.
-    Raises PluginError for a model type that no plugin serves, ConfigError for a config that cannot be, PlanError where
-    tensors, adapters or surgery do not fit, CheckpointError and StorageError as reading does.
+    architecture says, "pipeline" gives each rank some of the layers, a Sharding cuts as it says. `dtype` ("bfloat16",
+    "float16", "float32", or MLX's own) casts float parameters as `casting` decides ("auto": as the device is); by
+    default all stay as they are. `rules` act before those of the architecture. `architecture` settles which plugin
+    where several offer the model type, `task` what the model is to do where the files say another (docs/tasks.md). With
+    `lazy` a parameter is read when it is first used, with lazy=False all are read at once; else the variable
+    WEIGHTLOOM_MATERIALIZE (lazy, eager) says which, and without it all are but those of towers, which a text prompt
+    does not run. Files stay open; one that was written to in place raises CheckpointError at the use. `text_only` loads
+    the text model of a checkpoint with towers (False: the whole, or nothing); what is left out is reported, and saved
+    back. `surgery` names a surgery file, by default the one that WEIGHTLOOM_SURGERY names; it acts after conversion and
+    before a cast. `adapter` is the directory of an adapter of PEFT or mlx-lm, or several with a scale each: they stay
+    beside the parameters, and the model's `adapters` switches them. `quantize` is a name for later: anything but None
+    raises UsageError. Raises PluginError for what no plugin serves, ConfigError for a config that cannot be, PlanError
+    where things do not fit, CheckpointError and StorageError.
     """
     _refuse_unfilled(quantize=quantize)
     mode = asked_mode(lazy)
@@ -75,7 +77,7 @@ def load(
     asked = _asked(surgery, bool(pairs))
     opened = open_path(path)
     try:
-        found = prepare(opened, rules=rules, architecture=architecture, manager=manager, text_only=text_only)
+        found = prepare(opened, rules=rules, asked=Asked(architecture, task, text_only), manager=manager)
         found.plan.check(strict)
         opened, found, changed = _operated(opened, found, asked)
         adapters = read_adapters(pairs, found.architecture, found.module, opened.need_config().values)
@@ -154,6 +156,7 @@ def _loaded(
         share=share,
         cast=cast,
         half=found.half,
+        decision=found.decision,
     )
 
 

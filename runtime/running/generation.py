@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import repeat
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from weightloom.engine.errors import UsageError
 from weightloom.runtime.loading.ranks import agreed
+from weightloom.runtime.running.pictures import refuse_media
+from weightloom.runtime.running.refusals import need_task
 from weightloom.runtime.running.token_ids import need_known_ids
 
 if TYPE_CHECKING:
@@ -29,6 +32,7 @@ def generate(
     stream: Literal[False] = ...,
     seed: int | None = ...,
     chat_template: str | None = ...,
+    images: Sequence[str | Path] = ...,
 ) -> str: ...
 @overload
 def generate(
@@ -40,6 +44,7 @@ def generate(
     stream: Literal[True],
     seed: int | None = ...,
     chat_template: str | None = ...,
+    images: Sequence[str | Path] = ...,
 ) -> Iterator[str]: ...
 def generate(
     m: LoadedModel,
@@ -49,14 +54,17 @@ def generate(
     stream: bool = False,
     seed: int | None = None,
     chat_template: str | None = None,
+    images: Sequence[str | Path] = (),
 ) -> str | Iterator[str]:
     """Continue a prompt: plain text, token ids, or chat messages (rendered by the model's template).
 
     `temperature` 0 takes the most likely token. With `stream` the text comes in pieces, never in the middle of a
     character. `chat_template` names one of several templates. Raises UsageError for a model that does not generate, an
-    empty prompt, or a template that is not there.
+    empty prompt, a template that is not there, or `images` (or parts of messages that are not text) for a model without
+    a tower for them.
     """
     _check(m, max_tokens, temperature)
+    refuse_media(m, prompt, images)
     ids = prompt_ids(m, prompt, chat_template)
     pieces = m.need_tokenizer().stream(generate_ids(m, ids, max_tokens, temperature, seed))
     return pieces if stream else "".join(pieces)
@@ -185,10 +193,7 @@ def _sample(logits: mx.array, temperature: float, key: mx.array | None) -> mx.ar
 
 
 def _check(m: LoadedModel, max_tokens: int, temperature: float) -> None:
-    if m.task != "generate":
-        raise UsageError(
-            f"{m.architecture.name} is for {m.task}", expected="a model that generates text", hint=f"use `{m.task}`"
-        )
+    need_task(m, "generate")
     if max_tokens < 0 or not 0 <= temperature < float("inf"):
         raise UsageError(
             f"max_tokens {max_tokens}, temperature {temperature}", expected="finite numbers that are not negative"

@@ -34,8 +34,16 @@ def add_reading(parser: argparse.ArgumentParser, layout: str = "--layout") -> No
     parser.add_argument(layout, dest="read_layout", metavar="NAME", help="the layout that the checkpoint is in")
     parser.add_argument("--model-type", metavar="NAME", help="take the rules of this model type or class")
     parser.add_argument("--architecture", metavar="NAME", help="which plugin, where several offer the model type")
+    add_task(parser)
     parser.add_argument(
         "--open-target", action="store_true", help="go by the rules alone, not by an architecture's parameters"
+    )
+
+
+def add_task(parser: argparse.ArgumentParser) -> None:
+    """Add the wish for a task."""
+    parser.add_argument(
+        "--task", metavar="NAME", help="generate, embed, rerank, ...: what it is to do, where the files say another"
     )
 
 

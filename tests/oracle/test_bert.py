@@ -60,7 +60,7 @@ def states(model: Any, tokens: Array, mask: Array, segments: Array) -> Array:
 
 def ours(folder: Path, tokens: Array, mask: Array, segments: Array) -> Array:
     given = (mx.array(each.astype(np.int32)) for each in (tokens, mask, segments))
-    return np.array(load(folder).model(*given))
+    return np.array(load(folder, task="embed").model(*given))
 
 
 @pytest.mark.sample

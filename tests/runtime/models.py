@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import tokenizers
-from tokenizers import decoders, models, pre_tokenizers
+from tokenizers import decoders, models, pre_tokenizers, processors
 
 from tests.cases.fixtures import filled, write
 from tests.plugins.tiny import CONFIGS
@@ -36,10 +36,13 @@ def config_of(name: str, **changes: Any) -> dict[str, Any]:
     return {**base, **changes}
 
 
-def write_model(folder: Path, name: str, config: Mapping[str, Any] | None = None) -> Path:
-    """Write a tiny checkpoint of a family in its published names, and its config; no tokenizer."""
+def write_model(folder: Path, name: str, config: Mapping[str, Any] | None = None, chosen: str | None = None) -> Path:
+    """Write a tiny checkpoint of a family in its published names, and its config; no tokenizer.
+
+    `chosen` is which of the family's architectures.
+    """
     content = config_of(name) if config is None else dict(config)
-    architecture = PluginManager().architecture(name)
+    architecture = PluginManager().architecture(name, chosen)
     specs = param_specs(architecture.build(architecture.read_config(content)))
     shapes = dict(_published(name, {key: spec.shape for key, spec in specs.items()}))
     folder.mkdir(parents=True, exist_ok=True)
@@ -84,6 +87,25 @@ def add_tokenizer(folder: Path, **settings: Any) -> Path:
 def runnable(folder: Path, name: str = "llama", **changes: Any) -> Path:
     """Write a tiny model with a tokenizer."""
     return add_tokenizer(write_model(folder, name, config_of(name, **changes)))
+
+
+def pair_tokenizer(folder: Path, **settings: Any) -> Path:
+    """Put a tokenizer beside the weights that frames pairs, and tells their texts apart."""
+    add_tokenizer(folder, **settings)
+    made = byte_tokenizer()
+    ids = [(token, made.token_to_id(token)) for token in ("<s>", "</s>")]
+    made.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> $B:1 </s>:1", special_tokens=ids
+    )
+    made.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def classifier(folder: Path, *labels: str, **changes: Any) -> Path:
+    """Write a tiny BERT with a classifier (of one label unless they are named) and a tokenizer for pairs."""
+    named = {str(number): label for number, label in enumerate(labels or ("relevance",))}
+    config = config_of("bert", architectures=["BertForSequenceClassification"], id2label=named, **changes)
+    return pair_tokenizer(write_model(folder, "bert", config, "bert_classifier"))
 
 
 def sentence_files(folder: Path, *, normalize: bool = True, mode: str = "mean_tokens") -> Path:

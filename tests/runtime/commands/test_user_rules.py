@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.cases.fixtures import write
-from tests.runtime.models import runnable
+from tests.runtime.models import classifier, runnable
 from tests.runtime.support import Cli
 from weightloom.runtime.cli import build_parser
 
@@ -28,6 +28,7 @@ LINES: dict[str, Line] = {
     "convert": lambda path, out: ["convert", path, out, "--layout", "hf"],
     "generate": lambda path, out: ["generate", path, "-p", "ab", "--max-tokens", "2"],
     "embed": lambda path, out: ["embed", path, "ab", "cd", "--pooling", "mean"],
+    "rerank": lambda path, out: ["rerank", path, "ab", "cd"],
     "surgery check": lambda path, out: ["surgery", "check", out.with_name("cut.yaml"), path],
 }
 
@@ -62,7 +63,7 @@ def test_every_command_that_takes_a_checkpoint_is_run_below() -> None:
 
 def under_net(folder: Path, family: str) -> Path:
     """A model with every name below `net.`."""
-    runnable(folder, family)
+    classifier(folder) if family == "classifier" else runnable(folder, family)
     arrays = {f"net.{name}": np.array(array) for name, array in mx.load(str(folder / "model.safetensors")).items()}
     write(folder / "model.safetensors", arrays)
     return folder
@@ -71,7 +72,7 @@ def under_net(folder: Path, family: str) -> Path:
 @pytest.mark.parametrize("name", list(LINES))
 def test_the_rules_act_first(cli: Cli, tmp_path: Path, name: str) -> None:
     """Without them nothing leads to a parameter, with them all does."""
-    path = under_net(tmp_path / "model", "bert" if name == "embed" else "llama")
+    path = under_net(tmp_path / "model", {"embed": "bert", "rerank": "classifier"}.get(name, "llama"))
     rules = tmp_path / "net.yaml"
     rules.write_text(RULES)
     (tmp_path / "cut.yaml").write_text(
@@ -81,5 +82,5 @@ def test_the_rules_act_first(cli: Cli, tmp_path: Path, name: str) -> None:
     assert cli(*line).code == (0 if name in ("inspect", "explain") else 1)
     ran = cli(*line, "--rules", rules, "--json")
     assert ran.code == 0, ran.err
-    if name not in ("generate", "embed", "surgery check", "convert"):
+    if name not in ("generate", "embed", "rerank", "surgery check", "convert"):
         assert "net.yaml" in ran.out

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.cases.fixtures import const
-from tests.runtime.models import runnable, sentence_files
+from tests.runtime.models import classifier, runnable, sentence_files
 from tests.runtime.support import T0_CONFIG, Cli, checkpoint
 from weightloom.engine.errors import StorageError
 from weightloom.runtime import cli as cli_module
@@ -50,6 +50,7 @@ def commands(folder: Path) -> list[list[str]]:
         ["convert", path, str(folder / "out")],
         ["generate", decoder, "-p", "hello", "--max-tokens", "2"],
         ["embed", encoder, "one", "two"],
+        ["rerank", str(classifier(folder / "classifier")), "one", "two", "three"],
         ["arch"],
         ["arch", "llama"],
         ["plugins"],
