@@ -57,5 +57,5 @@ BERT_CLASSIFIER = Architecture(
     read_config=read_config,
     build=Model,
     fields=bert.Config,
-    adapters="adapters for encoders are not supported yet",
+    adapters=("lora", "dora"),
 )

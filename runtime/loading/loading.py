@@ -66,8 +66,7 @@ def load(
     back. `surgery` names a surgery file, by default the one that WEIGHTLOOM_SURGERY names; it acts after conversion and
     before a cast. `adapter` is the directory of an adapter of PEFT or mlx-lm, or several with a scale each: they stay
     beside the parameters, and the model's `adapters` switches them. `quantize` is a name for later: anything but None
-    raises UsageError. Raises PluginError for what no plugin serves, ConfigError for a config that cannot be, PlanError
-    where things do not fit, CheckpointError and StorageError.
+    raises UsageError. Raises PluginError, ConfigError, PlanError, CheckpointError and StorageError.
     """
     _refuse_unfilled(quantize=quantize)
     mode = asked_mode(lazy)
