@@ -112,7 +112,7 @@ class PluginManager:
 
         Imports every plugin: only an architecture itself says which classes it builds.
         """
-        for point in entry_points(group=self.group):
+        for point in self._points:
             self._load(point)
         collected = {architecture for found in self._offered.values() for architecture in found}
         return tuple(sorted({each.model_types[0] for each in collected if class_name in each.class_names}))
