@@ -22,6 +22,7 @@ from weightloom.runtime.preparing.planner import Planner, planner_of
 from weightloom.runtime.preparing.quantized_claim import refuse_unquantized
 from weightloom.runtime.preparing.quantized_set import QuantizedSet, quantized_set
 from weightloom.runtime.preparing.quantized_settings import Settings, paths_in_files, settings_in
+from weightloom.runtime.preparing.tied_heads import with_tied
 
 if TYPE_CHECKING:
     import mlx.nn as nn
@@ -77,7 +78,7 @@ def _module(read: Reading, planner: Planner) -> tuple[nn.Module, QuantizedSet]:
     except ConfigError as error:
         file = error.file or opened.need_config().path
         raise ConfigError(error.seen, expected=error.expected, hint=error.hint, file=file, field=error.field) from error
-    quantized = _quantized(module, open_target, read, planner)
+    quantized = with_tied(_quantized(module, open_target, read, planner), param_specs(module), open_target)
     quantize(module, quantized.modules)
     return module, quantized
 

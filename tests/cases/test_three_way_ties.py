@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import mlx.core as mx
@@ -21,7 +22,7 @@ RULES = [
     Tie(r"^lm_head\.(weight)", r"model.shared.\1"),
 ]
 # A chain: each end is tied to the one before it.
-CHAIN = [Tie(rf"^{name.replace('.', chr(92) + '.')}$", other) for other, name in zip(ENDS, ENDS[1:], strict=False)]
+CHAIN = [Tie(f"^{re.escape(name)}$", other) for other, name in pairwise(ENDS)]
 PARAMS = specs({**dict.fromkeys(ENDS, (6, 4)), "model.norm.weight": (4,)})
 SUBSETS = [names for count in range(1, 5) for names in combinations(ENDS, count)]
 
