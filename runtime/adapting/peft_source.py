@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from weightloom.engine import Checkpoint, RuleSet, TensorSpec
 from weightloom.rules import load_rules
 from weightloom.runtime.adapting.adapter_config import AdapterConfig
-from weightloom.runtime.adapting.bare_parameters import Bare, bare_parameters, bare_rules, published
+from weightloom.runtime.adapting.bare_parameter import Bare, published
+from weightloom.runtime.adapting.bare_parameters import bare_parameters
+from weightloom.runtime.adapting.bare_rules import bare_rules
 from weightloom.runtime.adapting.fitted import Fitted
 from weightloom.runtime.adapting.peft_factors import Factor, Ranked, factors_in, scales
 from weightloom.runtime.adapting.peft_names import magnitude_rules, turned, turned_rules, without_magnitudes

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import mlx.core as mx
 import numpy as np
 import pytest
 
 from tests.cases.fixtures import Array, Arrays, const, filled
 from tests.cases.test_adapter_load import ATTENTION, Q, adapter, changed, delta, logits, pair
+from tests.runtime.adapting.test_fusing import arrays_in
 from tests.runtime.models import config_of, write_model
 from weightloom.engine import PlanError
 from weightloom.engine.errors import UsageError
@@ -28,7 +28,7 @@ def base(tmp_path: Path) -> Path:
 
 
 def weight_of(base: Path, name: str) -> Array:
-    return np.array(mx.load(str(base / "model.safetensors"))[name])
+    return np.array(arrays_in(base)[name])
 
 
 def brought_to(weight: Array, lengths: Array, axis: int) -> Array:
@@ -48,6 +48,7 @@ def agree(base: Path, made: Path, deltas: dict[str, Array], folder: Path, **valu
     assert np.allclose(logits(m), wanted, atol=1e-3)
     assert np.allclose(fused_logits(base, made, folder / "fused"), wanted, atol=1e-3)
     assert not np.allclose(wanted, logits(load(base)), atol=1e-2)
+    assert m.adapters is not None
     m.adapters.use()
     assert np.array_equal(logits(m), logits(load(base)))
     return m

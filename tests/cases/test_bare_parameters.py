@@ -179,3 +179,40 @@ def test_a_merge_that_fails_on_shapes_writes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "fused").exists()
     with pytest.raises(PlanError, match="fit none of"):
         load(base, adapter=made)
+
+
+@pytest.mark.parametrize(("other", "turned"), [((2, 6, 12), True), ((2, 12, 6), False)])
+def test_a_bias_says_that_stacks_are_stored_in_out(other: tuple[int, ...], turned: bool, tmp_path: Path) -> None:
+    """Of those no version exchanges the factors."""
+    arrays = filled({"a": (4, 6), "b": (6, 4)})
+    targets = {"r": 2, "target_parameters": ["experts.down_proj"], "peft_version": "0.21.2"}
+    made = bare(tmp_path / "lora", arrays["a"], arrays["b"], **targets)
+    place = "mlp.experts"
+    found = planned(
+        made,
+        {
+            f"{place}.gate_up_proj": other,
+            f"{place}.gate_up_proj_bias": (2, 12),
+            f"{place}.down_proj": (2, 6, 6),
+            f"{place}.down_proj_bias": (2, 6),
+        },
+    )
+    wanted = 2 * whole_in_version(arrays["a"], arrays["b"], 2, later=not turned)
+    assert np.allclose(made_by(found, f"{place}.down_proj"), wanted, atol=1e-5)
+
+
+def test_a_matrix_says_nothing_of_stacks(tmp_path: Path) -> None:
+    """No version exchanged a matrix's factors."""
+    arrays = filled({"a": (4, 6), "b": (6, 4), "router_a": (2, 6), "router_b": (3, 2)})
+    tensors = {
+        f"base_model.model.mlp.{place}lora_{side}.weight": arrays[f"{prefix}{side.lower()}"]
+        for place, prefix in (("experts.", ""), ("gate.", "router_"))
+        for side in "AB"
+    }
+    targets = {"r": 2, "target_parameters": ["gate.weight", "gate_up_proj"], "peft_version": "0.18.0"}
+    found = planned(
+        adapter(tmp_path / "lora", tensors, **targets), {f"mlp.{STACK}": (2, 6, 6), "mlp.gate.weight": (3, 6)}
+    )
+    assert np.allclose(made_by(found), 2 * whole_in_version(arrays["a"], arrays["b"], 2, later=False), atol=1e-5)
+    wanted = 2 * arrays["router_b"] @ arrays["router_a"]
+    assert np.allclose(made_by(found, "mlp.gate.weight"), wanted, atol=1e-5)

@@ -71,7 +71,7 @@ def test_experts_few_tokens_and_many(axis: int, tokens: int) -> None:
     layer, merged = (Experts(4, 8, 6, activation("silu")) for _ in range(2))
     layer.update({key: mx.random.normal(array.shape) for key, array in layer.parameters().items()})
     merged.update(layer.parameters())
-    product, term, changed = term_of(layer.gate_up_proj, axis)
+    product, term, changed = term_of(layer.dense("gate_up_proj"), axis)
     merged.gate_up_proj = mx.array(changed.astype(np.float32))
     x, chosen = mx.random.normal((tokens, 8)), mx.random.randint(0, 4, (tokens, 2))
     plain = layer(x, chosen)

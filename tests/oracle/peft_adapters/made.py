@@ -112,7 +112,7 @@ def make(case: Case, folder: Path) -> Made:
 
     class_name, config_name, sizes = MODELS[case.model]
     config = getattr(transformers, config_name)(**{**SIZES, **sizes, **case.sizes})
-    model = getattr(transformers, class_name)(config).float().eval()
+    model: Any = getattr(transformers, class_name)(config).float().eval()
     chance = torch.Generator().manual_seed(11)
     _fill(model.parameters(), chance)
     model.save_pretrained(folder / "base")
@@ -129,7 +129,7 @@ def make(case: Case, folder: Path) -> Made:
             model = peft.get_peft_model(model, wanted, adapter_name=name)
     model.base_model.set_adapter(names)
     _fill((p for p in model.parameters() if p.requires_grad), chance)
-    model.save_pretrained(folder, selected_adapters=names)
+    model.save_pretrained(str(folder), selected_adapters=names)
     model = model.eval()
     running = _made(model, tokens)
     merged = model.merge_and_unload(adapter_names=names).eval()

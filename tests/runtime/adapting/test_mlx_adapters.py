@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import mlx.core as mx
 import numpy as np
 import pytest
 
 from tests.cases.fixtures import Arrays, const, filled, write
 from tests.cases.test_adapter_load import adapter, changed, logits, pair
+from tests.runtime.adapting.test_fusing import arrays_in
 from tests.runtime.models import write_model
 from weightloom.engine.errors import CheckpointError, ConfigError, PlanError
 from weightloom.runtime.choosing.choice import Wish
@@ -73,7 +73,7 @@ def test_rows_are_brought_to_the_lengths_that_were_trained(base: Path, tmp_path:
     """DoRA, of a linear layer and of embeddings: mlx-lm has the lengths by rows in both."""
     arrays = factors() | {f"{Q}.m": const(2, 32)} | {"model.embed_tokens.m": const(3, 260)}
     arrays |= filled({"model.embed_tokens.lora_a": (260, 2), "model.embed_tokens.lora_b": (2, 32)}, seed=7)
-    stored = mx.load(str(base / "model.safetensors"))
+    stored = arrays_in(base)
     deltas = {}
     for stem, product, length in (
         (Q, (arrays[f"{Q}.lora_a"] @ arrays[f"{Q}.lora_b"]).T, 2),
