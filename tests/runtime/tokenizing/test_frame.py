@@ -1,4 +1,4 @@
-"""What goes around a text: a tokenizer.json says so itself, whatever tokenizer_config.json states (as in Transformers)."""
+"""What goes around a text: a tokenizer.json says so itself, whatever tokenizer_config.json states."""
 
 from __future__ import annotations
 
