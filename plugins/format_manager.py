@@ -5,16 +5,14 @@ Entry-point group `weightloom.formats`; the entry point's name is the quant_meth
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from difflib import get_close_matches
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import cast
-
-import pluggy
 
 from weightloom.engine.errors import ConfigError, PluginError
 from weightloom.plugins.quantization import SECTION, QuantizationFormat, Stored
-from weightloom.plugins.specs import PROJECT, Specs
+from weightloom.plugins.registering import distribution_of, forget, new_hooks, offered_by, why_unusable
+from weightloom.rules.installed import installed_points
 
 GROUP = "weightloom.formats"
 
@@ -24,8 +22,8 @@ class FormatManager:
 
     def __init__(self, group: str = GROUP) -> None:
         self._group = group
-        self._hooks = pluggy.PluginManager(PROJECT)
-        self._hooks.add_hookspecs(Specs)
+        self._hooks = new_hooks()
+        self._problems: dict[str, str] = {}
         self._offered: dict[str, tuple[QuantizationFormat, ...]] = {}
 
     def register(self, plugin: object, name: str | None = None) -> None:
@@ -35,7 +33,7 @@ class FormatManager:
     def methods(self) -> tuple[str, ...]:
         """List the values of quant_method that are served; imports nothing."""
         registered = (method for offered in self._offered.values() for each in offered for method in each.methods)
-        return tuple(sorted({*(point.name for point in entry_points(group=self._group)), *registered}))
+        return tuple(sorted({*(point.name for point in installed_points(self._group)), *registered}))
 
     def find(self, stored: Stored) -> tuple[QuantizationFormat, str] | None:
         """Give the format of a checkpoint and what shows it; None where nothing says that it is quantized.
@@ -55,25 +53,26 @@ class FormatManager:
         return seen[0] if seen else None
 
     def _load(self, method: str | None) -> None:
-        points = entry_points(group=self._group) if method is None else entry_points(group=self._group, name=method)
+        installed = installed_points(self._group)
+        points = installed if method is None else installed.select(name=method)
         for value in {point.value: point for point in points}.values():
             self._load_point(value)
 
     def _load_point(self, point: EntryPoint) -> None:
-        name = f"{point.dist.name if point.dist else '?'} {point.value}"
-        if name not in self._offered:
+        name = f"{distribution_of(point)} {point.value}"
+        if name in self._offered or name in self._problems:
+            return
+        try:
             self._register(point.load(), name)
+        # A stranger's code may raise anything, and must not take the others down.
+        except (Exception, SystemExit) as error:
+            self._problems[name] = why_unusable(error)
 
     def _register(self, plugin: object, name: str) -> None:
-        try:
-            self._hooks.register(plugin, name)
-            self._hooks.check_pending()
-        except pluggy.PluginValidationError as error:
-            raise PluginError(f"plugin {name}: {error}", expected="the hook weightloom_formats") from error
-        calls = [each for each in self._hooks.hook.weightloom_formats.get_hookimpls() if each.plugin is plugin]
-        offered = [one for each in calls for one in cast("Iterable[object]", each.function())]
+        offered = offered_by(self._hooks, plugin, name, "weightloom_formats")
         wrong = [each for each in offered if not isinstance(each, QuantizationFormat)]
         if wrong or not offered:
+            forget(self._hooks, plugin)
             raise PluginError(
                 f"plugin {name} offers {wrong[0] if wrong else 'nothing'!r}", expected="quantization formats"
             )
@@ -87,6 +86,14 @@ class FormatManager:
                 f"quant_method is {stored.method!r}, and no tensor is stored as {offered[0].name} stores them",
                 expected="the tensors that belong to the config",
                 hint=f"remove {SECTION} from the config if the weights are not quantized",
+                field=f"{SECTION}.quant_method",
+            )
+        if self._problems:
+            said = "; ".join(f"{name}: {why}" for name, why in self._problems.items())
+            return ConfigError(
+                f"the plugin for quant_method {stored.method!r} could not be used: {said}",
+                expected="a plugin that imports",
+                hint="reinstall or update it",
                 field=f"{SECTION}.quant_method",
             )
         near = get_close_matches(stored.method or "", known, n=1)

@@ -10,16 +10,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
-from importlib.metadata import EntryPoint, EntryPoints, version
-from typing import cast
+from importlib.metadata import EntryPoint, EntryPoints
 
 import pluggy
 
-from weightloom.engine.errors import NotInvertible, PluginError, WeightloomError
+from weightloom.engine.errors import NotInvertible, PluginError
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.evidence import NOTHING_SEEN, Evidence
 from weightloom.plugins.fitting import fitting
-from weightloom.plugins.specs import INTERFACE, PROJECT, Specs
+from weightloom.plugins.registering import deprecations, distribution_of, forget, new_hooks, offered_by, why_unusable
 from weightloom.plugins.spelling import only_spelling, spellings
 from weightloom.rules.installed import installed_points
 from weightloom.rules.one_way import one_way_notes
@@ -61,8 +60,7 @@ class PluginManager:
     _loaded: set[str] = field(default_factory=set, repr=False)
 
     def __post_init__(self) -> None:
-        self._hooks = pluggy.PluginManager(PROJECT)
-        self._hooks.add_hookspecs(Specs)
+        self._hooks = new_hooks()
 
     @cached_property
     def _points(self) -> EntryPoints:
@@ -180,43 +178,24 @@ class PluginManager:
         self._loaded.add(offer.value)
         try:
             self._register(point.load(), f"{offer.distribution} {offer.value}")
-        except WeightloomError as error:
-            self.problems.append(
-                Problem(offer, f"{error.seen}; expected {error.expected}" if error.expected else error.seen)
-            )
         # A stranger's code may raise anything, and must not take the others down.
         except (Exception, SystemExit) as error:
-            self.problems.append(Problem(offer, f"{type(error).__name__}: {error}"))
+            self.problems.append(Problem(offer, why_unusable(error)))
 
     def _register(self, plugin: object, name: str) -> None:
         if self._hooks.is_registered(plugin):
             return
-        _refuse_too_new(plugin, name)
+        offered = offered_by(self._hooks, plugin, name, "weightloom_architectures")
         try:
-            self._hooks.register(plugin, name)
-            self._hooks.check_pending()
-            offered = tuple(self._architectures_of(plugin, name))
-        except pluggy.PluginValidationError as error:
-            self._forget(plugin)
-            raise PluginError(
-                f"plugin {name}: {error}",
-                expected=f"only these hooks: {', '.join(n for n in vars(Specs) if not n.startswith('_'))}",
-                hint="correct the hook's name or arguments",
-            ) from error
+            found = tuple(self._checked(offered, name))
         except BaseException:
-            self._forget(plugin)
+            forget(self._hooks, plugin)
             raise
-        self._offered[name] = offered
-        self.notes += [note for architecture in offered for note in self._one_way(architecture)]
+        self._offered[name] = found
+        self.notes += deprecations(plugin, name)
+        self.notes += [note for architecture in found for note in self._one_way(architecture)]
 
-    def _forget(self, plugin: object) -> None:
-        if self._hooks.is_registered(plugin):
-            self._hooks.unregister(plugin)
-
-    def _architectures_of(self, plugin: object, name: str) -> Iterator[Architecture]:
-        implementations = self._hooks.hook.weightloom_architectures.get_hookimpls()
-        own = [each for each in implementations if each.plugin is plugin]
-        offered = [one for each in own for one in cast("Iterable[object]", each.function())]
+    def _checked(self, offered: Iterable[object], name: str) -> Iterator[Architecture]:
         for architecture in offered:
             if not isinstance(architecture, Architecture):
                 raise PluginError(f"plugin {name} offers {architecture!r}", expected="architectures")
@@ -243,16 +222,5 @@ class PluginManager:
         yield from (f"{architecture.name}: {note}" for note in one_way_notes(architecture.rules))
 
 
-def _refuse_too_new(plugin: object, name: str) -> None:
-    wanted = getattr(plugin, "interface", 1)
-    if isinstance(wanted, bool) or not isinstance(wanted, int) or not 1 <= wanted <= INTERFACE:
-        raise PluginError(
-            f"plugin {name} is written for plugin interface {wanted!r}",
-            expected=f"a version from 1 to {INTERFACE}, which weightloom {version('weightloom')} has",
-            hint="update weightloom, or install a version of the plugin for this one",
-            field="interface",
-        )
-
-
 def _offer(point: EntryPoint) -> Offer:
-    return Offer(point.name, point.value, point.dist.name if point.dist else "?")
+    return Offer(point.name, point.value, distribution_of(point))

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 PROJECT = "weightloom"
 # What a plugin's `interface` may say: the number grows with the hooks, their arguments and what they give.
 INTERFACE = 1
+# Hooks that go with the next interface, each with what to write instead; until then they work, with a warning.
+DEPRECATED: dict[str, str] = {}
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)

@@ -13,8 +13,8 @@ from tests.plugins.installed import EXAMPLE, install, install_example
 from weightloom.engine import Chunk, ConversionOp, RuleSet, WeightConverter
 from weightloom.engine.errors import NotInvertible, PluginError
 from weightloom.engine.ops.chain import Chain
-from weightloom.plugins import Architecture, PluginManager, hookimpl
-from weightloom.plugins.specs import INTERFACE
+from weightloom.plugins import Architecture, PluginManager, hookimpl, llama
+from weightloom.plugins.specs import DEPRECATED, INTERFACE
 from weightloom.rules import Registry
 from weightloom.rules.one_way import LoadOnlyWarning, one_way_notes
 
@@ -258,3 +258,12 @@ def test_a_plugin_for_another_interface_is_refused_and_the_rest_work(
     with pytest.raises(PluginError, match="from-the-future"):
         manager.architecture("my_llama")
     assert manager.architecture("llama").name == "llama"
+
+
+def test_a_hook_that_goes_works_with_a_warning_and_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(DEPRECATED, "weightloom_architectures", "offer them otherwise")
+    manager = PluginManager()
+    with pytest.warns(DeprecationWarning, match=f"goes with plugin interface {INTERFACE + 1}; offer them otherwise"):
+        manager.register(llama.PLUGIN)
+    assert manager.architecture("llama").name == "llama"
+    assert any("offer them otherwise" in note for note in manager.notes)
