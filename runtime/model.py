@@ -18,6 +18,7 @@ from weightloom.runtime.tokenizing.tokenizer import Tokenizer
 if TYPE_CHECKING:
     import mlx.nn as nn
 
+    from weightloom.engine.quantizing.quantization import Quantization
     from weightloom.runtime.adapting.adapters import Adapters
     from weightloom.runtime.adapting.writing import AdapterWritten, Form
     from weightloom.runtime.choosing.decision import Decision
@@ -33,8 +34,9 @@ class LoadedModel:
     beside the weights. `notes` says what was set aside: code that came along, a second chat template. `share` is what
     this process holds of a model that is cut among several, None where it has all. `opened` are the files that it was
     read from, `decision` what they were taken for and why, `cast` the dtype that it was cast to, as safetensors spells
-    it, and `surgery` the file of what was done. `adapters` switches what is beside the parameters, None where nothing
-    is. `half` says what is here where it is the text model alone of a checkpoint of several.
+    it, and `surgery` the file of what was done. `packed` are the modules that are packed, by path, where that is not as
+    in the files. `adapters` switches what is beside the parameters, None where nothing is. `half` says what is here
+    where it is the text model alone of a checkpoint of several.
     """
 
     model: nn.Module
@@ -54,12 +56,13 @@ class LoadedModel:
     cast: str | None = None
     half: TextHalf | None = None
     surgery: Path | None = None
+    packed: Mapping[str, Quantization] | None = None
     adapters: Adapters | None = None
 
     @property
     def altered(self) -> bool:
-        """Whether its parameters are other than those in the files: cast, or changed by surgery."""
-        return self.cast is not None or self.surgery is not None
+        """Whether its parameters are other than those in the files: cast, quantized, or changed by surgery."""
+        return self.cast is not None or self.surgery is not None or self.packed is not None
 
     @property
     def report(self) -> LoadReport:

@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weightloom.engine.checkpoints.discovery import KEPT_NAME
-from weightloom.runtime.terminal.arguments import add_adapter, add_losses, add_reading, add_surgery, byte_count
+from weightloom.runtime.terminal.arguments import (
+    add_adapter,
+    add_losses,
+    add_quantizing,
+    add_reading,
+    add_surgery,
+    byte_count,
+)
 from weightloom.runtime.terminal.command import Command
 from weightloom.runtime.terminal.outcome import FINE, Outcome
 from weightloom.runtime.terminal.text import plural, size
@@ -38,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_adapter(parser, "to fuse into the weights")
     add_losses(parser)
     add_surgery(parser)
+    add_quantizing(parser)
     add_reading(parser, layout="--from-layout")
 
 
@@ -47,6 +55,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from weightloom.runtime.adapting.losses import LossPolicy
     from weightloom.runtime.converting.conversion import Order, convert
     from weightloom.runtime.inspecting.reading import wish_of
+    from weightloom.runtime.quantizing.wish import ordered_quantizing
     from weightloom.runtime.surgery.surgery import asked_surgery
     from weightloom.runtime.terminal.progress import progress_bar
 
@@ -60,6 +69,8 @@ def run(args: argparse.Namespace) -> Outcome:
         asked_surgery(args.surgery),
         all_weighted(args.adapter),
         LossPolicy(args.when_lost, args.max_loss),
+        ordered_quantizing(args.quantize, dequantize=args.dequantize, requantize=args.requantize),
+        args.measure,
     )
     with progress_bar("convert", args.quiet) as progress:
         done = convert(Path(args.source), order, wish_of(args), progress)
@@ -70,6 +81,7 @@ def run(args: argparse.Namespace) -> Outcome:
         "layout": args.layout,
         "dtype": dtype,
         "surgery": None if order.surgery is None else str(order.surgery.path),
+        "quantize": args.quantize,
         **asdict(done),
         "files": [str(path) for path in done.files],
     }
@@ -79,6 +91,7 @@ def run(args: argparse.Namespace) -> Outcome:
 def _lines(done: Converted) -> Iterator[str]:
     yield f"{plural(done.tensors, 'tensor')} written, {size(done.nbytes)}"
     yield from (f"  {path}" for path in done.files)
+    yield from (f"{rounding}" for rounding in done.rounding)
 
 
 def _remarks(done: Converted) -> Iterator[str]:

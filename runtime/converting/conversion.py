@@ -19,6 +19,7 @@ from weightloom.runtime.saving.order import Order as Order
 
 if TYPE_CHECKING:
     from weightloom.engine.plan import Progress
+    from weightloom.engine.quantizing.rounding import Rounding
     from weightloom.runtime.adapting.losses import Loss
 
 
@@ -27,7 +28,8 @@ class Converted:
     """What was written: weight files, side files, tensors; and what was not, files with the reason and tensors.
 
     `kept` are source tensors that the layout has no room for and that lie beside it; `notes` says what else is to know.
-    `losses` are what rounding takes of an adapter's changes of packed parameters.
+    `losses` are what rounding takes of an adapter's changes of packed parameters, `rounding` what quantizing takes of
+    each matrix, where that was asked for.
     """
 
     files: tuple[Path, ...]
@@ -39,6 +41,7 @@ class Converted:
     kept: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     losses: tuple[Loss, ...] = ()
+    rounding: tuple[Rounding, ...] = ()
 
 
 def convert(source: Path, order: Order, wish: Wish, progress: Progress | None = None) -> Converted:
@@ -67,6 +70,7 @@ def convert(source: Path, order: Order, wish: Wish, progress: Progress | None = 
         job.kept,
         job.notes,
         job.losses,
+        job.rounding,
     )
 
 

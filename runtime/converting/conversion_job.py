@@ -10,6 +10,7 @@ from pathlib import Path
 from weightloom.engine.checkpoints.discovery import KEPT_NAME
 from weightloom.engine.errors import UsageError
 from weightloom.engine.plan import Plan
+from weightloom.engine.quantizing.rounding import Rounding, roundings
 from weightloom.engine.saving import save
 from weightloom.runtime.adapting.losses import Loss
 from weightloom.runtime.choosing.choice import Choice, Wish
@@ -17,11 +18,12 @@ from weightloom.runtime.choosing.layout_seen import choose_opened
 from weightloom.runtime.configs.config import NAME as CONFIG_NAME
 from weightloom.runtime.configs.dtype_field import with_dtype_field
 from weightloom.runtime.converting.conversion_notes import notes_on, notes_on_way_back
-from weightloom.runtime.converting.conversion_plan import conversion_plan
+from weightloom.runtime.converting.conversion_plan import ConversionPlan, conversion_plan
 from weightloom.runtime.converting.way_back import way_back
 from weightloom.runtime.opening.kept import Kept
-from weightloom.runtime.opening.layout_record import DEFAULT_LAYOUT, metadata_in
+from weightloom.runtime.opening.layout_record import DEFAULT_LAYOUT, MLX, metadata_in
 from weightloom.runtime.opening.opening import GGUF, Opened
+from weightloom.runtime.quantizing.config_section import packed_modules, section_of, with_quantization
 from weightloom.runtime.saving.beside_layout import keeps_beside, kept_beside
 from weightloom.runtime.saving.mlx_config import config_in
 from weightloom.runtime.saving.order import CANONICAL, DEFAULT_SHARD_BYTES, ORIGINAL, Order
@@ -34,7 +36,8 @@ class Job:
     """A write that is ready to go, and what it will have written.
 
     `beside` goes over the side files that travel; `kept` are source tensors in the file of kept ones, `left_out`
-    those that are nowhere. `losses` are what rounding takes of changes that are fused into packed parameters.
+    those that are nowhere. `losses` are what rounding takes of changes that are fused into packed parameters,
+    `rounding` what quantizing takes of each matrix, where that is measured.
     """
 
     write: Callable[..., list[Path]]
@@ -45,11 +48,12 @@ class Job:
     left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     losses: tuple[Loss, ...] = ()
+    rounding: tuple[Rounding, ...] = ()
 
 
 def make_job(opened: Opened, order: Order, wish: Wish, place: str) -> Job:
     """Choose the way and plan it; raises as `convert` does, before anything is written."""
-    if order.surgery is not None or order.adapters:
+    if order.surgery is not None or order.adapters or order.quantizing is not None:
         return _changed(opened, order, wish, place)
     kept = opened.kept
     same = order.layout == ORIGINAL or (kept is not None and order.layout == kept.note.layout)
@@ -65,13 +69,20 @@ def make_job(opened: Opened, order: Order, wish: Wish, place: str) -> Job:
 
 
 def _changed(opened: Opened, order: Order, wish: Wish, place: str) -> Job:
-    """Write what adapters and surgery make of the parameters: nothing of the source is kept beside it."""
+    """Write what adapters, surgery and quantizing make of the parameters: nothing of the source is kept beside it."""
     choice = choose_opened(opened, wish, place)
-    layout = choice.layout if order.layout == ORIGINAL else order.layout
-    job = _anew(opened, choice, replace(order, layout=layout))
-    who = " and ".join((*(["adapters"] if order.adapters else []), *(["surgery"] if order.surgery else [])))
+    job = _anew(opened, choice, replace(order, layout=_layout(choice, order)))
+    given = [name for name, each in (("adapters", order.adapters), ("surgery", order.surgery)) if each]
+    who = " and ".join([*given, *([order.quantizing.title] if order.quantizing else [])])
     said = f"{who} changed the values: this is a new checkpoint, from which the source's bytes cannot be written"
     return replace(job, notes=(*job.notes, said))
+
+
+def _layout(choice: Choice, order: Order) -> str:
+    if order.layout != ORIGINAL:
+        return order.layout
+    packs = order.quantizing is not None and order.quantizing.recipe is not None
+    return MLX if packs and MLX in choice.known else choice.layout
 
 
 def _copy(opened: Opened, order: Order) -> Job:
@@ -100,17 +111,29 @@ def _back(opened: Opened, kept: Kept, order: Order, wish: Wish) -> Job:
 
 def _anew(opened: Opened, choice: Choice, order: Order) -> Job:
     """Write the tensors of a layout that keeps nothing beside it, or that keeps nothing exact."""
-    found = conversion_plan(opened, choice, order.layout, order.dtype, order.surgery, order.adapters, order.losses)
+    found = conversion_plan(
+        opened, choice, order.layout, order.dtype, order.surgery, order.adapters, order.losses, order.quantizing
+    )
     plan, left_out = found.plan, found.left_out
     if opened.kept is not None:
         left_out = tuple(sorted({*left_out, *opened.kept.names}))
     config = _config(_as_written(opened, order), choice, order, found.dtype)
     config = config if config is None or not found.losses else with_packing(config, plan)
+    if config is not None and order.quantizing is not None:
+        config = with_quantization(config, section_of(packed_modules(plan)))
     beside = {**_of_gguf(opened), **({} if config is None else {CONFIG_NAME: config})}
     tensors, nbytes = _size(plan)
-    notes = (*notes_on(plan, opened, choice, order), *found.notes)
+    about = () if found.quantized is None else found.quantized.notes
+    notes = (*notes_on(plan, opened, choice, order), *found.notes, *about)
     write = _write(plan, opened, order)
-    return Job(write, tensors, nbytes, beside, left_out=left_out, notes=notes, losses=found.losses)
+    job = Job(write, tensors, nbytes, beside, left_out=left_out, notes=notes, losses=found.losses)
+    return replace(job, rounding=_rounding(found, order))
+
+
+def _rounding(found: ConversionPlan, order: Order) -> tuple[Rounding, ...]:
+    """Measure what quantizing takes, where that is asked for; reads the weights once more."""
+    done = found.quantized
+    return () if done is None or not order.measured else tuple(roundings(done.floats, done.matrices))
 
 
 def _keeping(opened: Opened, choice: Choice, order: Order) -> Job:

@@ -24,6 +24,9 @@ from weightloom.runtime.inspecting.reading import plan_opened
 from weightloom.runtime.opening.layout_record import MLX
 from weightloom.runtime.opening.opening import GGUF, Opened
 from weightloom.runtime.preparing.casting import casting
+from weightloom.runtime.preparing.prepare import Prepared
+from weightloom.runtime.quantizing.quantized_plan import Packables, Quantized
+from weightloom.runtime.quantizing.wish import Quantizing
 from weightloom.runtime.saving.order import CANONICAL, ORIGINAL
 from weightloom.runtime.surgery.surgery import operated
 from weightloom.runtime.surgery.surgery_file import SurgeryFile
@@ -34,6 +37,7 @@ class ConversionPlan:
     """The plan, the tensors that the layout leaves out, and the dtype that floats were cast to.
 
     Of adapters that are fused: what rounding takes of each packed parameter's change, and what was set aside.
+    `quantized` is what was quantized, None where that was not asked for.
     """
 
     plan: Plan
@@ -41,6 +45,7 @@ class ConversionPlan:
     losses: tuple[Loss, ...] = ()
     notes: tuple[str, ...] = ()
     dtype: str | None = None
+    quantized: Quantized | None = None
 
 
 def conversion_plan(
@@ -51,10 +56,12 @@ def conversion_plan(
     surgery: SurgeryFile | None = None,
     adapters: Sequence[Weighted] = (),
     losses: LossPolicy = AS_DENSE,
+    quantizing: Quantizing | None = None,
 ) -> ConversionPlan:
     """Plan a conversion.
 
-    `adapters` and then `surgery` act on the parameters, before a cast; ORIGINAL takes none. Raises PlanError when the
+    What is packed is unpacked where `quantizing` asks for it; `adapters` and then `surgery` act on the parameters,
+    before a cast, and a recipe packs what comes of that; ORIGINAL takes none of these. Raises PlanError when the
     checkpoint does not fit its rules and the parameters of the architecture that is installed for it, or what changes
     them does not fit;
     UsageError for a layout that there is not, NotInvertible for one that cannot be written.
@@ -73,8 +80,10 @@ def conversion_plan(
     by_rules = choice if block is None else replace(choice, wish=replace(choice.wish, open_target=True))
     plan, target = plan_opened(opened, by_rules)
     plan.check()
-    if block is not None and (adapters or surgery is not None):
+    if block is not None and (adapters or surgery is not None or quantizing is not None):
         plan, block = with_floats(plan, block), None  # what is done to the scales of codes would be passed over
+    known = None if quantizing is None else Packables(quantizing, _prepared(opened, choice))
+    plan = plan if known is None else known.unpacked(plan)
     if adapters and target.architecture is not None:
         refuse_unless_taken(target.architecture)
     fusing = fused(Base(plan, only_shipped(choice).rules_in, config), adapters, losses) if adapters else Fused(plan)
@@ -84,12 +93,29 @@ def conversion_plan(
         plan, config, choice = done.plan, done.config, _by_config(choice, done.config)
     left_out = (*(kept.name for kept in plan.kept), *(name for group in plan.copies for name in group.sources))
     cast = casting(dtype, plan, target.architecture or installed_architecture(config))
-    plan = cast.of(plan)
+    plan = cast.of(plan) if known is None else known.cast(plan, cast)
     if layout == MLX:
         plan = _floats(plan, block)
+    packed = None if known is None else known.packed(plan, config)
+    plan = plan if packed is None else packed.plan
     if layout != CANONICAL:
         plan = plan.then(save_plan(_target_rules(choice, layout), plan.params, config).inverse())
-    return ConversionPlan(plan, tuple(sorted(left_out)), fusing.losses, (*fusing.notes, *cast.notes), cast.dtype)
+    notes = (*fusing.notes, *cast.notes)
+    return ConversionPlan(plan, tuple(sorted(left_out)), fusing.losses, notes, cast.dtype, packed)
+
+
+def _prepared(opened: Opened, choice: Choice) -> Prepared:
+    """Give the model whose modules say what can be packed; raises UsageError where none is installed."""
+    _, target = plan_opened(opened, choice)
+    if target.prepared is None:
+        raise target.obstacle or UsageError(
+            f"{target}: nothing says which modules can be quantized",
+            expected="a checkpoint whose architecture is installed",
+            hint="see `weightloom arch`, or convert without quantizing",
+            file=opened.path,
+            field="quantize",
+        )
+    return target.prepared
 
 
 def _by_config(choice: Choice, values: Mapping[str, Any]) -> Choice:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from weightloom.engine.checkpoints.checkpoint import Checkpoint
@@ -24,19 +24,29 @@ if TYPE_CHECKING:
 
     from weightloom.engine.plan import Plan
     from weightloom.plugins.architecture import Architecture
+    from weightloom.runtime.preparing.prepare import Prepared
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """Whose parameters a plan leads to, in words; `obstacle` is why a load would stop before any plan.
 
-    `architecture` is the one that is installed for them, `module` what it built; None for an open target.
+    `prepared` is the model that has them, None for an open target.
     """
 
     text: str
     obstacle: ConfigError | None = None
-    architecture: Architecture | None = None
-    module: nn.Module | None = field(default=None, compare=False, repr=False)
+    prepared: Prepared | None = None
+
+    @property
+    def architecture(self) -> Architecture | None:
+        """The architecture that is installed for them."""
+        return None if self.prepared is None else self.prepared.architecture
+
+    @property
+    def module(self) -> nn.Module | None:
+        """The module that it built."""
+        return None if self.prepared is None else self.prepared.module
 
     def __str__(self) -> str:
         return self.text
@@ -132,4 +142,4 @@ def _with_architecture(opened: Opened, choice: Choice) -> tuple[Plan, Target] | 
         return Target(f"not those of {found.architecture.name}, which builds {', '.join(classes)} and no {class_name}")
     alone = "" if found.half is None else f", the text model alone, by {found.half.field}"
     text = f"the parameters of {found.architecture.name} ({found.architecture.source}){alone}"
-    return found.plan, Target(text, architecture=found.architecture, module=found.module)
+    return found.plan, Target(text, prepared=found)

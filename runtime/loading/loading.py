@@ -24,8 +24,10 @@ from weightloom.runtime.loading.widening import widened
 from weightloom.runtime.model import LoadedModel
 from weightloom.runtime.opening.foreign_code import ignored_code
 from weightloom.runtime.opening.opening import Opened, open_path
-from weightloom.runtime.preparing.casting import asked_dtype, casting
+from weightloom.runtime.preparing.casting import asked_dtype
 from weightloom.runtime.preparing.prepare import Prepared, prepare
+from weightloom.runtime.quantizing.quantized_model import as_asked
+from weightloom.runtime.quantizing.wish import asked_quantizing
 from weightloom.runtime.surgery.surgery import asked_surgery, operated
 from weightloom.runtime.surgery.surgery_file import SurgeryFile
 from weightloom.runtime.surgery.surgery_module import rebuilt, with_config
@@ -65,10 +67,10 @@ def load(
     the text model of a checkpoint with towers (False: the whole, or nothing); what is left out is reported, and saved
     back. `surgery` names a surgery file, by default the one that WEIGHTLOOM_SURGERY names; it acts after conversion and
     before a cast. `adapter` is the directory of an adapter of PEFT or mlx-lm, or several with a scale each: they stay
-    beside the parameters, and the model's `adapters` switches them. `quantize` is a name for later: anything but None
-    raises UsageError. Raises PluginError, ConfigError, PlanError, CheckpointError and StorageError.
+    beside the parameters, and the model's `adapters` switches them. `quantize` packs modules as they are read, by a
+    recipe ("4bit", ..., a path, a Recipe); "dense" unpacks what the files hold packed. Raises PluginError, ConfigError,
+    PlanError, CheckpointError and StorageError.
     """
-    _refuse_unfilled(quantize=quantize)
     mode = asked_mode(lazy)
     refuse_cut(mode, sharding is not None)
     pairs, wanted = wished(adapter, mode == "lazy", sharding is not None), asked_dtype(dtype)
@@ -79,20 +81,20 @@ def load(
         found = prepare(opened, rules=rules, asked=Asked(architecture, task, text_only), manager=manager)
         found.plan.check(strict)
         opened, found, changed = _operated(opened, found, asked)
+        found, cast = as_asked(found, wanted, asked_quantizing(quantize))
         adapters = read_adapters(pairs, found.architecture, found.module, opened.need_config().values)
         part = None if sharding is None else take_part(found, sharding)
-        cast = casting(wanted, found.plan, found.architecture)
-        stored = cast.of(found.plan if part is None else part.plan)
+        stored = found.plan if part is None else part.plan
         plan = widened(stored)
         before = bytes_read()
         read = partial(Plan.load, sharding=part.sharding if part else None, progress=progress, strict=strict)
         fill(found.module, plan, mode, () if part else found.architecture.towers, read, strict)
-        share = None if part is None else part.share(found.module, widened(cast.of(found.plan)).nbytes, before)
+        share = None if part is None else part.share(found.module, widened(found.plan).nbytes, before)
         about = (note for each in adapters for note in each.notes)
         remarks = (*manager.notes, *changed, *cast.notes, *about, *(part.notes if part else ()))
         m = _loaded(opened, found, plan, stored.params, cast.dtype, remarks, share)
-        done = None if asked is None else asked.path
-        return replace(m, surgery=done, adapters=put_adapters(found.module, adapters))
+        packed = None if quantize is None else found.quantized.modules
+        return replace(m, surgery=asked and asked.path, packed=packed, adapters=put_adapters(found.module, adapters))
     except BaseException:
         opened.checkpoint.close()
         raise
@@ -171,14 +173,3 @@ def _cast_side_files(opened: Opened, cast: str) -> Mapping[str, bytes | Path]:
     """Give the side files of a model that was cast: its config names the new dtype, and nothing is kept."""
     files = {name: content for name, content in opened.side_files().items() if name != KEPT_NAME}
     return {**files, CONFIG_NAME: with_dtype_field((opened.beside or opened.need_config()).saved, cast)}
-
-
-def _refuse_unfilled(**options: object) -> None:
-    """Refuse what cannot be done yet, rather than leave it out in silence."""
-    for name, value in options.items():
-        if value is not None and value is not False:
-            raise UsageError(
-                f"{name} was given, and loading with it is not there yet",
-                expected=f"{name} left at its default",
-                field=name,
-            )

@@ -12,7 +12,7 @@ from weightloom.engine.errors import ConfigError
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.binding import param_specs
 from weightloom.plugins.manager import PluginManager
-from weightloom.plugins.quantized import quantize, widths
+from weightloom.plugins.quantized import matrices, quantize, widths
 from weightloom.runtime.choosing.decision import NOTHING_ASKED, Asked, Decision, decide
 from weightloom.runtime.choosing.text_choice import Reading
 from weightloom.runtime.choosing.text_half import TextHalf
@@ -47,6 +47,11 @@ class Prepared:
 
     __hash__ = None  # type: ignore[assignment]  # it holds a mapping
 
+    @property
+    def packable(self) -> tuple[str, ...]:
+        """The paths of all modules and stacks that can be packed, those that are so already among them."""
+        return tuple(sorted({*matrices(self.module), *self.quantized.modules}))
+
 
 def prepare(
     opened: Opened,
@@ -74,7 +79,7 @@ def _module(read: Reading, planner: Planner) -> tuple[nn.Module, QuantizedSet]:
     opened = planner.opened
     open_target = planner.plan(read.rules, config=read.config)
     try:
-        module = _built(read, open_target.params.keys())
+        module = built(read.architecture, read.config, open_target.params.keys())
     except ConfigError as error:
         file = error.file or opened.need_config().path
         raise ConfigError(error.seen, expected=error.expected, hint=error.hint, file=file, field=error.field) from error
@@ -92,8 +97,10 @@ def _quantized(module: nn.Module, open_target: Plan, read: Reading, planner: Pla
     return found
 
 
-def _built(read: Reading, names: Collection[str]) -> nn.Module:
-    """Build the module as the config says, and `names` where it leaves something open."""
-    found = read.architecture
-    config = found.read_config(read.config)
-    return found.build(config if found.adapt is None else found.adapt(config, names))
+def built(architecture: Architecture, config: Mapping[str, Any], names: Collection[str]) -> nn.Module:
+    """Build the plain module as the config says, and (canonical) `names` where it leaves something open.
+
+    Raises ConfigError as the architecture does.
+    """
+    found = architecture.read_config(config)
+    return architecture.build(found if architecture.adapt is None else architecture.adapt(found, names))

@@ -10,6 +10,7 @@ from weightloom.runtime.adapting.losses import AS_DENSE, LossPolicy
 
 if TYPE_CHECKING:
     from weightloom.runtime.adapting.wish import Weighted
+    from weightloom.runtime.quantizing.wish import Quantizing
     from weightloom.runtime.surgery.surgery_file import SurgeryFile
 
 ORIGINAL = "original"
@@ -24,7 +25,8 @@ class Order:
     `dtype` is a safetensors name (F32, F16, BF16) or None for as it is; `max_shard_bytes` None keeps the source's
     own files where nothing else changes, and cuts shards of 5 GB elsewhere. `adapters`, each with a scale, are fused
     into the parameters (`losses` says what is done with packed ones that lose too much), then `surgery` changes them:
-    with either, ORIGINAL is the layout that is read, written anew.
+    with either, ORIGINAL is the layout that is read, written anew. With `quantizing`, which comes last, it is mlx where
+    the family has that layout. With `measured` what quantizing takes of each module is worked out first.
     """
 
     target: Path
@@ -35,3 +37,5 @@ class Order:
     surgery: SurgeryFile | None = None
     adapters: tuple[Weighted, ...] = ()
     losses: LossPolicy = AS_DENSE
+    quantizing: Quantizing | None = None
+    measured: bool = False

@@ -18,6 +18,8 @@ from weightloom.runtime.loading.widening import widened
 from weightloom.runtime.opening.kept import Kept
 from weightloom.runtime.opening.layout_record import DEFAULT_LAYOUT, metadata_in
 from weightloom.runtime.opening.opening import GGUF
+from weightloom.runtime.preparing.quantized_settings import paths_in_files
+from weightloom.runtime.quantizing.config_section import section_of, with_quantization
 from weightloom.runtime.saving.beside_layout import kept_beside
 from weightloom.runtime.saving.mlx_config import config_in
 from weightloom.runtime.saving.order import ORIGINAL
@@ -42,12 +44,23 @@ def writing(m: LoadedModel, layout: str) -> Writing:
     if layout == ORIGINAL or (kept is not None and layout == kept.note.layout and not m.altered):
         return Writing(m.plan, m.side_files())
     files = {name: content for name, content in m.side_files().items() if name != KEPT_NAME}
-    if kept is not None and layout == kept.note.source_layout:
+    if kept is not None and layout == kept.note.source_layout and m.packed is None:
         return _recorded(m, kept, files)
     rules = model_rules(m.architecture, m.config, layout)
     plan = widened(save_plan(rules, m.stored, m.config))
     metadata = metadata_in(layout, {} if m.layout == GGUF else m.opened.checkpoint.metadata)
+    files |= _packing(m, plan, files.get(CONFIG_NAME))
     return _with_kept(m, layout, Writing(plan, files, metadata))
+
+
+def _packing(m: LoadedModel, plan: Plan, config: bytes | Path | None) -> dict[str, bytes | Path]:
+    """Give the config that says how modules are packed, by the names that the plan writes; {} where it does already."""
+    if m.packed is None or config is None:
+        return {}
+    names = paths_in_files(plan)
+    modules = {name: how for path, how in m.packed.items() for name in names.get(path, ())}
+    raw = config if isinstance(config, bytes) else config.read_bytes()
+    return {CONFIG_NAME: with_quantization(raw, section_of(modules))}
 
 
 def _recorded(m: LoadedModel, kept: Kept, files: Mapping[str, bytes | Path]) -> Writing:

@@ -86,6 +86,21 @@ def add_losses(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_quantizing(parser: argparse.ArgumentParser) -> None:
+    """Add what is done with matrices: packed by a recipe, or unpacked."""
+    recipe = "quantize by a recipe: 4bit, 8bit, mxfp4, nvfp4, mixed_3_6, ..., or a YAML file of your own"
+    parser.add_argument("--quantize", metavar="RECIPE", help=recipe)
+    parser.add_argument(
+        "--dequantize", action="store_true", help="unpack what is quantized; the config says nothing of it"
+    )
+    parser.add_argument(
+        "--requantize", action="store_true", help="with --quantize: unpack first what is quantized already"
+    )
+    parser.add_argument(
+        "--measure", action="store_true", help="with --quantize: say what rounding takes of each module"
+    )
+
+
 def byte_count(text: str) -> int:
     """Read "5GB", "500 MB", "2GiB" or a plain number as bytes; raises ArgumentTypeError."""
     found = _SIZE.fullmatch(text.strip())
