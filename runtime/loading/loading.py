@@ -93,8 +93,8 @@ def load(
         about = (note for each in adapters for note in each.notes)
         remarks = (*manager.notes, *changed, *cast.notes, *about, *(part.notes if part else ()))
         m = _loaded(opened, found, plan, stored.params, cast.dtype, remarks, share)
-        packed = None if quantize is None else found.quantized.modules
-        return replace(m, surgery=asked and asked.path, packed=packed, adapters=put_adapters(found.module, adapters))
+        m = replace(m, packed=None if quantize is None else found.quantized.modules)
+        return replace(m, surgery=asked.path if asked else None, adapters=put_adapters(found.module, adapters))
     except BaseException:
         opened.checkpoint.close()
         raise
