@@ -41,7 +41,9 @@ class Architecture:
     text that says why it accepts none. `sharding` gives, for tensor parallelism, patterns on parameter names and how
     each is cut. `keeps_bf16` says that values go beyond what float16 can hold, so that what is bfloat16 is never made
     float16. `towers` are the paths of the modules that a prompt of text alone never runs: by default their parameters
-    are read when they are first used.
+    are read when they are first used. `rewrite_rules`, if given, takes all rules that a checkpoint in a layout is read
+    or written by, its own among them, and its config, and gives those to use in their place (`RuleSet.map_ops` and
+    `rule.replace` make such).
 
     `refusal`, if given, looks at the evidence of a checkpoint of one of its model types, and gives the reason why it is
     another architecture's, or None. Without it, checkpoints for another task than `task` are left to others (`rerank`
@@ -69,6 +71,7 @@ class Architecture:
     keeps_bf16: bool = False
     towers: tuple[str, ...] = ()
     by_request: tuple[Task, ...] = ()
+    rewrite_rules: Callable[[RuleSet, Mapping[str, Any]], RuleSet] | None = None
     source: str = ""
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from weightloom.engine import RuleSet, scoped_rules
+from weightloom.engine.errors import PluginError
 from weightloom.plugins.architecture import Architecture
 from weightloom.runtime.choosing.resolution import OUTERMOST, LayoutLookup, user_rules
 
@@ -22,5 +23,18 @@ def caller_rules(rules: RuleSet | str | Path | None, layout: str) -> RuleSet:
 def model_rules(architecture: Architecture, config: Mapping[str, Any], layout: str) -> RuleSet:
     """Give the rules of an architecture for a layout, each with its scope, its own from there to its module last."""
     nodes = architecture.nodes(config)
-    found = scoped_rules(nodes, LayoutLookup(layout), architecture.base_model_prefix)
-    return found + architecture.rules
+    found = scoped_rules(nodes, LayoutLookup(layout), architecture.base_model_prefix) + architecture.rules
+    return found if architecture.rewrite_rules is None else _rewritten(architecture, found, config)
+
+
+def _rewritten(architecture: Architecture, rules: RuleSet, config: Mapping[str, Any]) -> RuleSet:
+    """Give the rules as the architecture rewrites them; raises PluginError where it gives no rules."""
+    assert architecture.rewrite_rules is not None
+    found = architecture.rewrite_rules(rules, config)
+    if isinstance(found, RuleSet):
+        return found
+    raise PluginError(
+        f"rewrite_rules of {architecture.source or 'a plugin'}:{architecture.name} gives {type(found).__name__}",
+        expected="a RuleSet",
+        field="rewrite_rules",
+    )

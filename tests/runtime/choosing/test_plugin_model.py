@@ -102,3 +102,37 @@ def test_c22_what_a_plugin_spells_exactly_is_its_own_beside_rules_for_another_sp
         return choice and choice.identifier
 
     assert (found("qwen2-moe"), found("qwen2_moe"), found("Qwen2-MoE")) == ("qwen2-moe", "qwen2_moe", None)
+
+
+def rewriting(site: Path, text: str, module: str) -> None:
+    """Replace the example by one whose architecture rewrites its rules."""
+    code = (Path(site) / "my_llama.py").read_text(encoding="utf-8")
+    code = code.replace('    adapters="not tried', f'    rewrite_rules={text},\n    adapters="not tried')
+    install(
+        site, "rewriting", {"rewritten": f"{module}:PLUGIN"}, {module: code.replace('("my_llama",)', '("rewritten",)')}
+    )
+
+
+def test_an_architecture_rewrites_the_rules_that_it_is_read_and_written_by(path: Path, site: Path) -> None:
+    def renamed(name: str) -> str:
+        return name.replace("net.", "web.", 1)
+
+    stored = mx.load(str(path / "model.safetensors"))
+    write(path / "model.safetensors", {renamed(name): np.array(array) for name, array in stored.items()})
+    config = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps({**config, "model_type": "rewritten"}))
+    rule = 'lambda rules, config: RuleSet([WeightRenaming("^web", "net"), *rules], rules.base_model_prefix)'
+    rewriting(site, rule, "rewriting_llama")
+    m = load(path)
+    assert mx.array_equal(m.model.model.embed_tokens.weight, stored["net.embed_tokens.weight"]).item()  # type: ignore[attr-defined]
+    m.save(path.parent / "again", layout="hf")
+    again = mx.load(str(path.parent / "again" / "model.safetensors"))
+    assert sorted(again) == sorted(map(renamed, stored))
+
+
+def test_what_gives_no_rules_is_refused_by_name(path: Path, site: Path) -> None:
+    config = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps({**config, "model_type": "rewritten"}))
+    rewriting(site, "lambda rules, config: None", "forgetful_llama")
+    with pytest.raises(PluginError, match="rewriting:my_llama gives NoneType"):
+        load(path)
