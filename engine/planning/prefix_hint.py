@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from weightloom.engine.mapping.shapes import shape_text
 from weightloom.engine.planning.report import LoadReport
 
 # Each is planned anew, and a checkpoint may have 100,000 names.
@@ -36,6 +37,8 @@ def prefix_hint(report: LoadReport, trial: Trial) -> str | None:
         found = trial.under(old, new)
         if found is not None and found.count > best.count:
             best, change = found, (old, new)
+        if best.count == best.of:
+            break
     if change is None or 2 * (best.count - trial.now.count) < len(report.unexpected):
         return None
     old, new = change
@@ -48,17 +51,21 @@ def prefix_hint(report: LoadReport, trial: Trial) -> str | None:
 
 def _candidates(report: LoadReport) -> Iterator[tuple[str, str]]:
     """Give first parts of unexpected names, and what missing ones begin with, the likeliest first."""
-    unexpected, missing = report.unexpected, set(report.missing)
-    olds, news = ["", *_starts(unexpected)], ["", *_starts(report.missing)]
+    unexpected, missing = Counter(map(shape_text, report.unexpected)), Counter(map(shape_text, report.missing))
+    olds, news = ["", *_starts(unexpected)], ["", *_starts(missing)]
     counts = {
-        (old, new): sum(new + name.removeprefix(old) in missing for name in unexpected if name.startswith(old))
+        (old, new): sum(
+            count
+            for name, count in unexpected.items()
+            if name.startswith(old) and new + name.removeprefix(old) in missing
+        )
         for old in olds
         for new in news
         if old != new
     }
     ranked = sorted((pair for pair, count in counts.items() if count), key=lambda pair: _rank(counts[pair], pair))
     yield from ranked[:_TRIALS]
-    whole = _common_start(unexpected)
+    whole = _common_start(report.unexpected)
     if not ranked and whole and missing:
         yield whole, ""
 
@@ -67,10 +74,18 @@ def _rank(count: int, pair: tuple[str, str]) -> tuple[int, int, tuple[str, str]]
     return -count, len(pair[0]) + len(pair[1]), pair
 
 
-def _starts(names: Sequence[str]) -> list[str]:
-    ones = Counter(name.split(".", 1)[0] + "." for name in names if "." in name)
-    twos = Counter(".".join(name.split(".", 2)[:2]) + "." for name in names if name.count(".") > 1)
-    return [start for counter in (ones, twos) for start in sorted(counter, key=lambda each: (-counter[each], each))[:3]]
+def _starts(names: Mapping[str, int]) -> list[str]:
+    """Give the most frequent first parts, and first two; a number is in none."""
+    found: dict[int, Counter[str]] = {1: Counter(), 2: Counter()}
+    for name, count in names.items():
+        parts = name.split(".")
+        for length, counter in found.items():
+            start = ".".join(parts[:length]) + "."
+            if len(parts) > length and "*" not in start:
+                counter[start] += count
+    return [
+        start for counter in found.values() for start in sorted(counter, key=lambda each: (-counter[each], each))[:3]
+    ]
 
 
 def _common_start(names: Sequence[str]) -> str | None:
