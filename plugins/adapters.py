@@ -39,12 +39,12 @@ def _packed(module: nn.Module) -> Iterator[tuple[str, tuple[tuple[str, ...], tup
     for path, layer in module.named_modules():
         if isinstance(layer, nn.QuantizedLinear | nn.QuantizedEmbedding):
             rows, words = layer.weight.shape
-            beside = (f"{path}.scales", f"{path}.biases")
+            beside = (f"{path}.scales", f"{path}.biases", f"{path}.global_scale")
             yield f"{path}.weight", (beside, (rows, words * 32 // layer.bits))
         elif isinstance(layer, QuantizedExperts):
             for name, bits in layer.bits.items():
                 *stack, words = layer[name].shape
-                beside = (f"{path}.{name}_scales", f"{path}.{name}_biases")
+                beside = (f"{path}.{name}_scales", f"{path}.{name}_biases", f"{path}.{name}_global_scale")
                 yield f"{path}.{name}", (beside, (*stack, words * 32 // bits))
 
 
@@ -54,9 +54,12 @@ def dense_weight(module: nn.Module, name: str) -> mx.array:
     import mlx.nn as nn
 
     from weightloom.plugins.layers.experts import Experts
+    from weightloom.plugins.layers.scaled import ScaledEmbedding, ScaledLinear, unpacked
 
     path, key = _split(name)
     layer = dict(module.named_modules())[path]
+    if isinstance(layer, ScaledLinear | ScaledEmbedding):
+        return unpacked(layer)
     if isinstance(layer, nn.QuantizedLinear | nn.QuantizedEmbedding):
         how = (layer.group_size, layer.bits, layer.mode)
         return mx.dequantize(layer.weight, layer.scales, layer.get("biases"), *how)

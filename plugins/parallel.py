@@ -128,14 +128,18 @@ def _linear(module: nn.Linear | nn.QuantizedLinear, kind: str, group: mx.distrib
     import mlx.nn as nn
 
     from weightloom.plugins.layers import parallel
+    from weightloom.plugins.layers.scaled import ScaledLinear
 
     bias = "bias" in module
     if isinstance(module, nn.Linear):
         outputs, inputs = module.weight.shape
         plain = parallel.RowLinear if kind == "row" else parallel.VocabLinear
         return plain(inputs, outputs, bias, group)
-    packed = parallel.QuantizedRowLinear if kind == "row" else parallel.QuantizedVocabLinear
     outputs, inputs = _sizes(module)
+    if isinstance(module, ScaledLinear):
+        scaled = parallel.ScaledRowLinear if kind == "row" else parallel.ScaledVocabLinear
+        return scaled((inputs, outputs), bias, _packing(module), group)
+    packed = parallel.QuantizedRowLinear if kind == "row" else parallel.QuantizedVocabLinear
     return packed((inputs, outputs), bias, _packing(module), group)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from weightloom.engine.errors import PlanError
 from weightloom.engine.views.moves import Specs
 from weightloom.engine.views.tiles import Shape
 
@@ -62,3 +63,12 @@ class Native(Coding, Protocol):
     def back(self, arrays: Arrays, specs: Specs) -> Arrays:
         """Give the stored tensors, of these specs; for an exact coding alone."""
         ...
+
+
+def has_twin(coding: Native, specs: Specs) -> bool:
+    """Say whether MLX has the numbers of these tensors: not in groups of another size, say."""
+    try:
+        coding.kept(specs)
+    except PlanError:
+        return False
+    return True

@@ -18,7 +18,7 @@ MXFP4 = Quantization(4, 32, "mxfp4")
 MXFP8 = Quantization(8, GROUP, "mxfp8")
 SCALED_MXFP8 = Quantization(8, GROUP, "mxfp8", scaled=True)
 NVFP4 = Quantization(4, 16, "nvfp4", scaled=True)
-AFFINE = ("weight", "scales", "biases")
+AFFINE_PARTS = ("weight", "scales", "biases")
 PLAIN = ("weight", "scales")
 SCALED = ("weight", "scales", "global_scale")
 
@@ -35,6 +35,11 @@ class Sources:
         """What stands behind the module's path in each name, as a pattern."""
         ends = (name.removeprefix(self.place.stem) for name in self.names)
         return tuple(end.replace(".", r"\.") or r"\.weight" for end in ends)
+
+
+def affine(sources: Sources, coding: Native, bits: int, group: int) -> PackedModule:
+    """Keep integers, as MLX packs them."""
+    return kept(sources, coding, Quantization(bits, group), AFFINE_PARTS)
 
 
 def kept(sources: Sources, coding: Native, how: Quantization, parts: Sequence[str]) -> PackedModule:

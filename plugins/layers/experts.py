@@ -106,6 +106,11 @@ class QuantizedExperts(Experts):
         """Bits an element, by packed stack."""
         return {name: how.bits for name, how in self._how.items()}
 
+    @property
+    def how(self) -> Mapping[str, Quantization]:
+        """How each packed stack is packed."""
+        return self._how
+
     def times(self, name: str, tokens: mx.array, rows: mx.array, ordered: bool) -> mx.array:
         """As for plain stacks, unpacking on the way."""
         if name not in self._how:
@@ -132,7 +137,8 @@ class QuantizedExperts(Experts):
             return super().dense(name)
         how = self._how[name]
         scales, biases = self[f"{name}_scales"], self.get(f"{name}_biases")
-        return mx.dequantize(self[name], scales, biases, how.group_size, how.bits, how.mode)
+        found = mx.dequantize(self[name], scales, biases, how.group_size, how.bits, how.mode)
+        return times_rows(found, self[f"{name}_global_scale"]) if how.scaled else found
 
     def packed(self, name: str, how: Quantization) -> QuantizedExperts:
         """Give the same layer with the stack `name` packed too."""

@@ -12,6 +12,7 @@ import mlx.nn as nn
 
 from weightloom.plugins.layers.experts import Experts, SparseMlp
 from weightloom.plugins.layers.packing import Quantization
+from weightloom.plugins.layers.scaled import ScaledLinear
 
 
 class RowLinear(nn.Linear):
@@ -49,6 +50,19 @@ class QuantizedRowLinear(nn.QuantizedLinear):
         return made + self.bias if "bias" in self else made
 
 
+class ScaledRowLinear(ScaledLinear):
+    """The same, its rows with a factor each."""
+
+    def __init__(self, sizes: tuple[int, int], bias: bool, how: Quantization, group: mx.distributed.Group) -> None:
+        super().__init__(*sizes, bias, how.group_size, how.bits, how.mode)
+        self._group = group
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """(..., this rank's inputs) -> (..., outputs), the same on all ranks."""
+        made = mx.distributed.all_sum(self.product(x), group=self._group)
+        return made + self.bias if "bias" in self else made
+
+
 def whole_scores(part: mx.array, group: mx.distributed.Group) -> mx.array:
     """Put scores of all ranks' rows of a vocabulary side by side: (..., rows) -> (..., rows of all)."""
     gathered = mx.distributed.all_gather(part[None], group=group)
@@ -82,6 +96,14 @@ class VocabLinear(_WholeScores, nn.Linear):
 
 class QuantizedVocabLinear(_WholeScores, nn.QuantizedLinear):
     """The same, packed."""
+
+    def __init__(self, sizes: tuple[int, int], bias: bool, how: Quantization, group: mx.distributed.Group) -> None:
+        super().__init__(*sizes, bias, how.group_size, how.bits, how.mode)
+        self._group = group
+
+
+class ScaledVocabLinear(_WholeScores, ScaledLinear):
+    """The same, its rows with a factor each."""
 
     def __init__(self, sizes: tuple[int, int], bias: bool, how: Quantization, group: mx.distributed.Group) -> None:
         super().__init__(*sizes, bias, how.group_size, how.bits, how.mode)

@@ -33,8 +33,12 @@ class ScaledLinear(nn.QuantizedLinear):
 
     def __call__(self, x: mx.array) -> mx.array:
         """(..., inputs) -> (..., outputs)."""
-        made = _product(self, without_overflow(x)).astype(x.dtype)
+        made = self.product(x)
         return made + self["bias"] if "bias" in self else made
+
+    def product(self, x: mx.array) -> mx.array:
+        """The same without the bias."""
+        return _product(self, without_overflow(x)).astype(x.dtype)
 
 
 class ScaledEmbedding(nn.QuantizedEmbedding):
@@ -58,6 +62,12 @@ class ScaledEmbedding(nn.QuantizedEmbedding):
     def as_linear(self, x: mx.array) -> mx.array:
         """(..., dims) -> scores (..., rows)."""
         return _product(self, without_overflow(x)).astype(x.dtype)
+
+
+def unpacked(layer: ScaledLinear | ScaledEmbedding) -> mx.array:
+    """Give the matrix (rows, columns) of a layer."""
+    how = (layer.group_size, layer.bits, layer.mode)
+    return times_rows(mx.dequantize(layer["weight"], layer["scales"], layer.get("biases"), *how), layer["global_scale"])
 
 
 def _product(layer: nn.QuantizedLinear | nn.QuantizedEmbedding, x: mx.array) -> mx.array:

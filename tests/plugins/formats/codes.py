@@ -78,6 +78,37 @@ def in_blocks(scales: Array, block: tuple[int, int], shape: tuple[int, int]) -> 
     return np.asarray(scales[rows // block[0], columns // block[1]])
 
 
-def fraction(rounded: Array, exact: Array) -> float:
-    """How far numbers are from others, by the root of the sums of squares."""
-    return float(np.sqrt(np.sum((rounded - exact) ** 2) / np.sum(exact**2)))
+def in_words(numbers: Array, bits: int) -> Array:
+    """Numbers along the last axis in words of 32 bits, the first in the lowest bits."""
+    count = 32 // bits
+    places = np.arange(count, dtype=np.uint32) * bits
+    parts = numbers.astype(np.uint32).reshape(*numbers.shape[:-1], -1, count) << places
+    return np.asarray(np.bitwise_or.reduce(parts, -1))
+
+
+def shuffled(numbers: Array) -> Array:
+    """Each eight numbers in the order of AWQ's words."""
+    eights = numbers.reshape(*numbers.shape[:-1], -1, 8)
+    return np.asarray(eights[..., [0, 2, 4, 6, 1, 3, 5, 7]].reshape(numbers.shape))
+
+
+def affine(weight: Array, bits: int, group: int, *, half: bool) -> tuple[Array, Array, Array]:
+    """Codes (rows, columns), scales and zeros (rows, groups); `half`: the zero is the middle of the range."""
+    most = (1 << bits) - 1
+    groups = weight.reshape(weight.shape[0], -1, group)
+    low, high = np.minimum(groups.min(-1), 0), np.maximum(groups.max(-1), 0)
+    if half:
+        high = np.abs(groups).max(-1)
+        low = -high
+    scales = ((high - low) / most).astype(np.float16)
+    zeros = (
+        np.full(scales.shape, (most + 1) // 2) if half else np.rint(-low / scales.astype(np.float32)).astype(np.int64)
+    )
+    codes = np.clip(np.rint(groups / scales.astype(np.float32)[..., None]) + zeros[..., None], 0, most)
+    return codes.astype(np.int64).reshape(weight.shape), scales, zeros
+
+
+def meant(codes: Array, scales: Array, zeros: Array) -> Array:
+    """What codes with scales and zeros of groups mean."""
+    groups = codes.reshape(*scales.shape, -1).astype(np.float32) - zeros[..., None].astype(np.float32)
+    return np.asarray((groups * scales.astype(np.float32)[..., None]).reshape(codes.shape).astype(np.float32))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import mlx.core as mx
+import mlx.nn as nn
 import numpy as np
 import pytest
 
@@ -35,7 +36,7 @@ def numbers_of(m: LoadedModel) -> dict[str, Array]:
         if scales is None:
             found[name] = np.array(array.astype(mx.float32))
             continue
-        how = packing(array, scales, params.get(f"{stem}{joint}biases"))
+        how = packing(m.model, stem)
         values = mx.dequantize(
             array, scales, params.get(f"{stem}{joint}biases"), how.group_size, how.bits, how.mode, dtype=mx.float32
         )
@@ -43,12 +44,14 @@ def numbers_of(m: LoadedModel) -> dict[str, Array]:
     return found
 
 
-def packing(weight: mx.array, scales: mx.array, biases: mx.array | None) -> Quantization:
-    """By what MLX has: a byte for a scale is a power of two for 32 numbers, or E4M3 for 16."""
-    bits_of_a_row = weight.shape[-1] * 32
-    per_scale = bits_of_a_row // scales.shape[-1]
-    modes = {256: Quantization(8, 32, "mxfp8"), 128: Quantization(4, 32, "mxfp4"), 64: Quantization(4, 16, "nvfp4")}
-    return modes[per_scale]
+def packing(module: nn.Module, stem: str) -> Quantization:
+    """How a layer of that path, or a stack of a layer, says that it is packed."""
+    modules = dict(module.named_modules())
+    if stem in modules:
+        return Quantization(modules[stem].bits, modules[stem].group_size, modules[stem].mode)
+    path, _, name = stem.rpartition(".")
+    found: Quantization = modules[path].how[name]
+    return found
 
 
 @pytest.mark.parametrize("model", MODELS)

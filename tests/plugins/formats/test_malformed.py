@@ -22,8 +22,23 @@ SCALES = {
     "modelopt fp8": "weight_scale",
     "modelopt nvfp4": "weight_scale",
     "mxfp4": "scale",
+    "compressed nvfp4": "weight_scale",
+    "compressed mxfp4": "weight_scale",
+    "compressed floats": "weight_scale",
+    "compressed int4": "weight_scale",
+    "compressed int4 with zeros": "weight_scale",
+    "compressed bytes": "weight_scale",
+    "gptq": "scales",
+    "awq": "scales",
 }
-NOT_A_NUMBER = {"F32": np.nan, "F8_E4M3": 0x7F, "U8": 255}
+WEIGHTS = {
+    "gptq": "qweight",
+    "awq": "qweight",
+    **dict.fromkeys(
+        ["compressed nvfp4", "compressed mxfp4", "compressed int4", "compressed int4 with zeros"], "weight_packed"
+    ),
+}
+NOT_A_NUMBER = {"F32": np.nan, "F16": np.nan, "F8_E4M3": 0x7F, "U8": 255}
 Change = Callable[[Tensors, str, str], None]
 
 
@@ -60,7 +75,7 @@ def test_a_malformed_module_is_named(tmp_path: Path, model: str, kind: str, chan
     made = make(tmp_path, model, VENDORS[kind])
     stem = EXPERT if model == "qwen3_moe" else LAYER
     tensors = dict(made.tensors)
-    change(tensors, f"{stem}.weight", f"{stem}.{SCALES[kind]}")
+    change(tensors, f"{stem}.{WEIGHTS.get(kind, 'weight')}", f"{stem}.{SCALES[kind]}")
     rewrite(made, tensors)
     with pytest.raises(WeightloomError) as caught:
         wl.load(made.path)

@@ -15,11 +15,15 @@ from tests.plugins.formats.codes import (
     Array,
     Labelled,
     Tensors,
+    affine,
     e2m1,
     e4m3,
     in_blocks,
+    in_words,
     labelled,
+    meant,
     powers,
+    shuffled,
     to_e4m3,
     write,
 )
@@ -101,6 +105,65 @@ def mxfp4(names: tuple[str, str] = ("weight", "scale")) -> Coder:
     return code
 
 
+def integers(bits: int, group: int, *, zeros: bool) -> Coder:
+    """compressed-tensors' packed integers, with zero points or around the middle."""
+
+    def code(weight: Array) -> Coded:
+        codes, scales, zero = affine(weight, bits, group, half=not zeros)
+        parts = {
+            "weight_packed": labelled(in_words(codes, bits).view(np.int32)),
+            "weight_scale": labelled(scales),
+            "weight_shape": labelled(np.array(weight.shape, np.int64)),
+        }
+        if zeros:
+            parts["weight_zero_point"] = labelled(np.ascontiguousarray(in_words(zero.T, bits).T).view(np.int32))
+        return Coded(parts, meant(codes, scales, zero))
+
+    return code
+
+
+def signed(weight: Array) -> Coded:
+    """Bytes with a sign, a scale for each row."""
+    scales = (np.abs(weight).max(1, keepdims=True) / 120).astype(np.float16)
+    codes = np.rint(weight / scales.astype(np.float32)).astype(np.int8)
+    return Coded({"weight": Labelled("I8", codes), "weight_scale": labelled(scales)}, codes * scales.astype(np.float32))
+
+
+def gptq(bits: int, group: int, less: int, order: Array | None = None) -> Coder:
+    """Words along the inputs; `less` is taken off each zero; `order` gives each input's group."""
+
+    def code(weight: Array) -> Coded:
+        columns = weight.shape[1]
+        index = np.arange(columns) // group if order is None else order[np.arange(columns)] % (columns // group)
+        codes, scales, zero = affine(weight, bits, group, half=False)
+        zero = np.maximum(zero, less)
+        parts = {
+            "qweight": np.ascontiguousarray(in_words(codes, bits).T).view(np.int32),
+            "qzeros": in_words((zero - less).T, bits).view(np.int32),
+            "scales": np.ascontiguousarray(scales.T),
+            "g_idx": index.astype(np.int32),
+        }
+        values = (codes.astype(np.float32) - zero[:, index]) * scales.astype(np.float32)[:, index]
+        return Coded({name: labelled(each) for name, each in parts.items()}, values)
+
+    return code
+
+
+def awq(group: int) -> Coder:
+    """Words along the outputs, whose places are 0, 2, 4, 6, 1, 3, 5, 7."""
+
+    def code(weight: Array) -> Coded:
+        codes, scales, zero = affine(weight, 4, group, half=False)
+        parts = {
+            "qweight": in_words(shuffled(codes.T), 4).view(np.int32),
+            "qzeros": in_words(shuffled(zero.T), 4).view(np.int32),
+            "scales": np.ascontiguousarray(scales.T),
+        }
+        return Coded({name: labelled(each) for name, each in parts.items()}, meant(codes, scales, zero))
+
+    return code
+
+
 @dataclass(frozen=True)
 class Vendor:
     """A format: how a weight is coded, the config's section, and whether MLX has the same numbers."""
@@ -108,6 +171,16 @@ class Vendor:
     code: Coder
     section: Mapping[str, Any] | None
     exact: bool
+
+
+def compressed(form: str, **weights: Any) -> dict[str, Any]:
+    group = {"targets": ["Linear"], "weights": weights, "input_activations": None}
+    return {
+        "quant_method": "compressed-tensors",
+        "format": form,
+        "config_groups": {"group_0": group},
+        "ignore": ["lm_head", "re:.*mlp.gate$"],
+    }
 
 
 VENDORS = {
@@ -124,6 +197,32 @@ VENDORS = {
         {"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head"]},
         True,
     ),
+    "compressed nvfp4": Vendor(
+        nvfp4(("weight_packed", "weight_scale", "weight_global_scale"), divides=True),
+        compressed("nvfp4-pack-quantized", num_bits=4, type="float"),
+        True,
+    ),
+    "compressed mxfp4": Vendor(
+        mxfp4(("weight_packed", "weight_scale")), compressed("mxfp4-pack-quantized", num_bits=4, type="float"), True
+    ),
+    "compressed floats": Vendor(
+        fp8(None, "weight_scale"), compressed("float-quantized", num_bits=8, type="float", strategy="channel"), True
+    ),
+    "compressed blocks": Vendor(
+        fp8((32, 32), "weight_scale"),
+        compressed("float-quantized", num_bits=8, type="float", strategy="block", block_structure=[32, 32]),
+        False,
+    ),
+    "compressed int4": Vendor(integers(4, 32, zeros=False), compressed("pack-quantized", num_bits=4), True),
+    "compressed int4 with zeros": Vendor(integers(4, 32, zeros=True), compressed("pack-quantized", num_bits=4), True),
+    "compressed int8": Vendor(integers(8, 32, zeros=False), compressed("pack-quantized", num_bits=8), True),
+    "compressed bytes": Vendor(signed, compressed("int-quantized", num_bits=8, strategy="channel"), True),
+    "gptq": Vendor(gptq(4, 32, 1), {"quant_method": "gptq", "bits": 4, "group_size": 32, "desc_act": False}, True),
+    "gptq 8 bits": Vendor(gptq(8, 32, 1), {"quant_method": "gptq", "bits": 8, "group_size": 32}, True),
+    "gptq v2": Vendor(
+        gptq(4, 32, 0), {"quant_method": "gptq", "bits": 4, "group_size": 32, "checkpoint_format": "gptq_v2"}, True
+    ),
+    "awq": Vendor(awq(32), {"quant_method": "awq", "bits": 4, "group_size": 32, "version": "gemm"}, True),
     "mxfp4": Vendor(mxfp4(), {"quant_method": "mxfp4"}, True),
     "mxfp4 without a config": Vendor(mxfp4(), None, True),
 }
@@ -151,7 +250,7 @@ def make(folder: Path, model: str, vendor: Vendor, **changes: Any) -> Made:
         if name.endswith("_proj.weight"):
             found = vendor.code(0.1 * plain)
             tensors |= {name.removesuffix("weight") + end: part for end, part in found.parts.items()}
-            values[name] = found.values
+            values[name] = found.values.astype(np.float32)
         else:
             tensors[name], values[name] = labelled(plain), plain
     write(dense / "model.safetensors", {name: labelled(each) for name, each in values.items()})
