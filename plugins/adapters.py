@@ -77,6 +77,7 @@ def unchangeable(module: nn.Module, names: Iterable[str]) -> tuple[str, ...]:
 
 def attach(module: nn.Module, terms: Mapping[str, tuple[Term, ...]]) -> None:
     """Put changes beside a module's parameters, by parameter; raises PlanError, before any is put, naming all."""
+    from weightloom.plugins.deferring import as_its_own
     from weightloom.plugins.layers.lora import change
 
     refused = unchangeable(module, terms)
@@ -92,7 +93,8 @@ def attach(module: nn.Module, terms: Mapping[str, tuple[Term, ...]]) -> None:
         path, key = _split(name)
         by_layer.setdefault(path, {})[key] = each
     for path, own in by_layer.items():
-        change(layers[path], own)
+        with as_its_own(layers[path]):
+            change(layers[path], own)
 
 
 def _split(name: str) -> tuple[str, str]:

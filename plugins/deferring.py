@@ -153,6 +153,20 @@ class Deferring:
 
 
 @contextmanager
+def as_its_own(module: Any) -> Iterator[None]:
+    """Let a module be of its own class in the block, where that may change; what is unread waits on top of it again."""
+    kind = type(module)
+    if not issubclass(kind, Deferring):
+        yield
+        return
+    module.__class__ = kind.__bases__[1]
+    try:
+        yield
+    finally:
+        module.__class__ = _deferring(cast("Hashable", type(module)))
+
+
+@contextmanager
 def _looking() -> Iterator[None]:
     token = _LOOKING.set(True)
     try:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from weightloom.engine.errors import UsageError
 from weightloom.plugins.adapters import packed_names
-from weightloom.plugins.binding import parameters
 
 if TYPE_CHECKING:
     import mlx.core as mx
@@ -45,10 +44,11 @@ def exchanges(module: nn.Module, wholes: Mapping[str, Mapping[str, mx.array]]) -
     An array that is the base's own, as PEFT writes beside the factors of embeddings, replaces nothing.
     """
     layers: dict[str, nn.Module] = dict(module.named_modules())
-    own = parameters(module)
     names = sorted({name for arrays in wholes.values() for name in arrays})
-    split = ((name, *name.rpartition(".")[::2], _others(name, own[name], wholes)) for name in names)
-    return tuple(Exchange(name, layers[path], key, own[name], others) for name, path, key, others in split if others)
+    split = ((name, *name.rpartition(".")[::2]) for name in names)
+    own = ((name, layers[path], key, layers[path][key]) for name, path, key in split)
+    every = (Exchange(name, layer, key, base, _others(name, base, wholes)) for name, layer, key, base in own)
+    return tuple(each for each in every if each.others)
 
 
 def _others(name: str, base: mx.array, wholes: Mapping[str, Mapping[str, mx.array]]) -> dict[str, mx.array]:

@@ -41,7 +41,8 @@ class ReadAdapter:
     @property
     def whole(self) -> Mapping[str, mx.array]:
         """The arrays that replace parameters, by parameter."""
-        return {name: self.arrays[f"{WHOLE}.{name}"] for name in self.plan.replaced}
+        found = {name: self.arrays.get(f"{WHOLE}.{name}") for name in self.plan.replaced}
+        return {name: array for name, array in found.items() if array is not None}
 
 
 class Adapters:
@@ -63,6 +64,11 @@ class Adapters:
     def scales(self) -> dict[str, float]:
         """The scale of each adapter now."""
         return {name: dial.scale for name, dial in self._dials.items()}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the adapters, in their order."""
+        return tuple(self._read)
 
     def read(self, name: str | None = None) -> ReadAdapter:
         """Give an adapter as it was read, by default the only one; raises UsageError for an unknown name."""
@@ -145,10 +151,12 @@ def put_adapters(module: nn.Module, adapters: Sequence[ReadAdapter]) -> Adapters
 
 def _terms(adapter: ReadAdapter, dial: Dial, module: nn.Module) -> Iterator[tuple[str, Term]]:
     from weightloom.plugins.layers.dora import decomposed
-    from weightloom.plugins.layers.lora import LowRank
+    from weightloom.plugins.layers.parallel_terms import low_rank
 
+    every: Any = module
+    layers: dict[str, nn.Module] = dict(every.named_modules())
     for name, each in adapter.plan.factors(adapter.arrays):
-        product = LowRank(each.a, each.b, each.scale, dial)
+        product = low_rank(layers.get(name.rpartition(".")[0]))(each.a, each.b, each.scale, dial)
         if each.lengths is None:
             yield name, product
         else:

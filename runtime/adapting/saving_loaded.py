@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weightloom.engine import RuleSet
+from weightloom.engine.errors import UsageError
 from weightloom.runtime.adapting.adapters import ReadAdapter
 from weightloom.runtime.adapting.fusing import Base
 from weightloom.runtime.adapting.writing import AdapterWritten, Form, is_as_read, reopened, write_adapter
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
 
 def save_loaded(m: LoadedModel, adapter: ReadAdapter, target: Path, form: Form, overwrite: bool) -> AdapterWritten:
     """Write an adapter that a model was loaded with; raises as `LoadedModel.save_adapter` does."""
+    if m.share is not None:
+        raise UsageError(
+            "each rank has a part of the adapter",
+            expected="a model that is not cut among ranks",
+            hint="write it from one process",
+            field="adapter",
+        )
 
     def rules(layout: str) -> RuleSet:
         return model_rules(m.architecture, m.opened.need_config().values, layout)

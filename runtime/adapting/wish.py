@@ -16,17 +16,13 @@ Weighted = tuple[Path, float]
 """The directory of an adapter, and its scale."""
 
 
-def wished(adapter: object, lazy: bool, cut: bool) -> tuple[Weighted, ...]:
+def wished(adapter: object) -> tuple[Weighted, ...]:
     """Give directories and scales, () for None.
 
-    Raises UsageError for another form, a directory that is not there or twice, and beside `lazy` or for a model that
-    is `cut` among several processes.
+    Raises UsageError for another form, and for a directory that is not there or twice.
     """
     if adapter is None:
         return ()
-    if lazy or cut:
-        other = "lazy" if lazy else "sharding"
-        raise UsageError(f"adapter and {other} were both given", expected="one of them", field="adapter")
     one = isinstance(adapter, str | os.PathLike)
     pairs = [(adapter, 1.0)] if one else list(adapter) if isinstance(adapter, Sequence) else []
     if not pairs or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):

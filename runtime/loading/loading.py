@@ -13,13 +13,13 @@ from weightloom.engine.checkpoints.discovery import KEPT_NAME
 from weightloom.engine.errors import UsageError
 from weightloom.engine.planning.grouping import grouped_names
 from weightloom.plugins.manager import PluginManager
-from weightloom.runtime.adapting.adapters import put_adapters, read_adapters
-from weightloom.runtime.adapting.wish import Wished, wished
+from weightloom.runtime.adapting.adapters import ReadAdapter, put_adapters, read_adapters
+from weightloom.runtime.adapting.wish import Weighted, Wished, wished
 from weightloom.runtime.choosing.decision import Asked
 from weightloom.runtime.configs.config import NAME as CONFIG_NAME
 from weightloom.runtime.configs.dtype_field import with_dtype_field
 from weightloom.runtime.loading.materializing import asked_mode, fill, refuse_cut
-from weightloom.runtime.loading.ranks import Share, Way, bytes_read, take_part
+from weightloom.runtime.loading.ranks import Part, Share, Way, bytes_read, parted, take_part
 from weightloom.runtime.loading.widening import widened
 from weightloom.runtime.model import LoadedModel
 from weightloom.runtime.opening.foreign_code import ignored_code
@@ -66,14 +66,14 @@ def load(
     does not run. Files stay open; one that was written to in place raises CheckpointError at the use. `text_only` loads
     the text model of a checkpoint with towers (False: the whole, or nothing); what is left out is reported, and saved
     back. `surgery` names a surgery file, by default the one that WEIGHTLOOM_SURGERY names; it acts after conversion and
-    before a cast. `adapter` is the directory of an adapter of PEFT or mlx-lm, or several with a scale each: they stay
-    beside the parameters, and the model's `adapters` switches them. `quantize` packs modules as they are read, by a
-    recipe ("4bit", ..., a path, a Recipe); "dense" unpacks what the files hold packed. Raises PluginError, ConfigError,
-    PlanError, CheckpointError and StorageError.
+    before a cast. `adapter` is the directory of an adapter of PEFT or mlx-lm, or several with a scale each, which stay
+    beside the parameters; `adapters` switches them. `quantize` packs modules as they are read, by a recipe ("4bit",
+    ..., a path, a Recipe); "dense" unpacks what the files hold packed. Raises PluginError, ConfigError, PlanError,
+    CheckpointError and StorageError.
     """
     mode = asked_mode(lazy)
     refuse_cut(mode, sharding is not None)
-    pairs, wanted = wished(adapter, mode == "lazy", sharding is not None), asked_dtype(dtype)
+    pairs, wanted = wished(adapter), asked_dtype(dtype)
     manager = manager or PluginManager()
     asked = _asked(surgery, bool(pairs))
     opened = open_path(path)
@@ -82,8 +82,7 @@ def load(
         found.plan.check(strict)
         opened, found, changed = _operated(opened, found, asked)
         found, cast = as_asked(found, wanted, asked_quantizing(quantize))
-        adapters = read_adapters(pairs, found.architecture, found.module, opened.need_config().values)
-        part = None if sharding is None else take_part(found, sharding)
+        adapters, part = _part(pairs, found, opened.need_config().values, sharding)
         stored = found.plan if part is None else part.plan
         plan = widened(stored)
         before = bytes_read()
@@ -98,6 +97,17 @@ def load(
     except BaseException:
         opened.checkpoint.close()
         raise
+
+
+def _part(
+    pairs: Sequence[Weighted], found: Prepared, config: Mapping[str, object], sharding: Sharding | Way | None
+) -> tuple[tuple[ReadAdapter, ...], Part | None]:
+    """Hold adapters against the whole model, then cut both to this rank's part, where there are several."""
+    adapters = read_adapters(pairs, found.architecture, found.module, config)
+    if sharding is None:
+        return adapters, None
+    part = take_part(found, sharding)
+    return parted(adapters, found.module, part), part
 
 
 def _asked(surgery: object, with_adapters: bool) -> SurgeryFile | None:

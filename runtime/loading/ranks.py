@@ -17,6 +17,8 @@ from weightloom.engine.planning.sharding import Sharding
 from weightloom.engine.reading.read_bytes import reading_notes
 from weightloom.plugins.binding import parameters
 from weightloom.plugins.parallel import Staged, cut_module, sharding_of
+from weightloom.runtime.adapting.adapters import ReadAdapter
+from weightloom.runtime.adapting.parting import at_stage, cut_among
 from weightloom.runtime.preparing.prepare import Prepared
 from weightloom.runtime.terminal.text import size
 
@@ -109,6 +111,13 @@ def take_part(found: Prepared, how: Sharding | Way) -> Part:
         _need_cuts(found, how)
     cut_module(found.module, how, group)
     return Part(group, found.plan, how, (*notes, *reading_notes(found.plan, how)))
+
+
+def parted(adapters: Sequence[ReadAdapter], module: nn.Module, part: Part) -> tuple[ReadAdapter, ...]:
+    """Give this rank's part of adapters, for a module that was cut; raises PlanError as `cut_among` does."""
+    if part.sharding is not None:
+        return cut_among(adapters, part.sharding)
+    return at_stage(adapters, parameters(module))
 
 
 def _need_cuts(found: Prepared, sharding: Sharding) -> None:

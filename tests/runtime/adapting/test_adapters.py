@@ -97,13 +97,6 @@ def test_two_of_one_name_are_called_by_their_paths(base: Path, tmp_path: Path) -
     assert m.adapters is not None and list(m.adapters.scales) == [str(path) for path in paths]
 
 
-def test_beside_lazy_or_in_parts_there_are_none(base: Path, two: tuple[Path, Path]) -> None:
-    with pytest.raises(UsageError, match="adapter and lazy"):
-        load(base, lazy=True, adapter=two[0])
-    with pytest.raises(UsageError, match="adapter and sharding"):
-        load(base, sharding="tensor", adapter=two[0])
-
-
 def test_saving_with_adapters_is_refused(base: Path, two: tuple[Path, Path], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has adapters beside"):
         load(base, adapter=two[0]).save(tmp_path / "saved")
