@@ -3,6 +3,7 @@
 tokenizer_config.json has roles (`bos_token`, ...), `added_tokens_decoder` (tokens by id) and `extra_special_tokens`: a
 list of tokens, or an object of named ones such as `image_token`; also as `additional_special_tokens`, a list, and
 `model_specific_special_tokens`, an object. special_tokens_map.json has some of the same; what the former says counts.
+added_tokens.json has ids by token, and no more of them.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from weightloom.runtime.tokenizing.stated_token import Finding, StatedToken, bad
 
 SETTINGS = "tokenizer_config.json"
 _MAP = "special_tokens_map.json"
+_ADDED = "added_tokens.json"
 _ROLES = ("bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token", "mask_token")
 _NAMED = ("model_specific_special_tokens", "extra_special_tokens")
 _LISTED = ("additional_special_tokens", "extra_special_tokens")
@@ -51,7 +53,7 @@ def read_special_tokens(directory: Path) -> SpecialTokens:
     """Read what a directory's files state; raises ConfigError, with the field, for what is no token."""
     named: dict[str, StatedToken | None] = {}
     further: list[StatedToken] = []
-    by_id: dict[int, StatedToken] = {}
+    by_id = _added(directory / _ADDED)
     for name in (_MAP, SETTINGS):
         file = directory / name
         content = read_json_object(file)
@@ -111,6 +113,15 @@ def _listed(file: Path, content: Mapping[str, Any]) -> Iterator[StatedToken]:
             token = stated_token(file, f"{key}[{number}]", each)
             if token is not None:
                 yield token
+
+
+def _added(file: Path) -> dict[int, StatedToken]:
+    found: dict[int, StatedToken] = {}
+    for text, number in read_json_object(file).items():
+        if type(number) is not int or number < 0 or not text:
+            raise bad_token(file, text, number, "a token's id")
+        found[number] = StatedToken(text)
+    return found
 
 
 def _by_id(file: Path, content: Mapping[str, Any]) -> dict[int, StatedToken]:

@@ -134,7 +134,7 @@ def _add(file: Path, backend: tokenizers.Tokenizer, stated: SpecialTokens) -> No
             raise bad_vocabulary(
                 file,
                 f"the token {text!r} has the id {backend.token_to_id(text)}",
-                f"{number}, as {SETTINGS} says",
+                f"{number}, as the files beside it state",
                 f"added_tokens_decoder.{number}",
             )
     there = (text for text in stated.findings if backend.token_to_id(text) is not None)

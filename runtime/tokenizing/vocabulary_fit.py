@@ -18,11 +18,18 @@ def vocabulary_size(config: Mapping[str, Any]) -> int | None:
 
 
 def beyond_vocabulary(backend: tokenizers.Tokenizer, config: Mapping[str, Any]) -> Iterator[str]:
-    """Say, in a line at most, which tokens the embedding has no row for."""
-    rows = vocabulary_size(config)
-    beyond = [] if rows is None else sorted((n, text) for text, n in backend.get_vocab().items() if n >= rows)
+    """Say, in a line at most, which tokens the embedding has no row for.
+
+    Looked at are the ids up to the number of tokens, and those of added tokens: a list of all takes half a second.
+    """
+    rows, count = vocabulary_size(config), backend.get_vocab_size()
+    beyond = {} if rows is None else _from(backend, rows, count)
     if beyond:
-        yield (
-            f"the tokenizer has {backend.get_vocab_size()} tokens and the embedding {rows} rows: texts are refused "
-            f"that have {listed([f'{text} ({number})' for number, text in beyond])}"
-        )
+        named = listed([f"{text} ({number})" for number, text in sorted(beyond.items())])
+        yield f"the tokenizer has {count} tokens and the embedding {rows} rows: texts are refused that have {named}"
+
+
+def _from(backend: tokenizers.Tokenizer, rows: int, count: int) -> dict[int, str]:
+    added = {number: token.content for number, token in backend.get_added_tokens_decoder().items() if number >= rows}
+    found = ((number, backend.id_to_token(number)) for number in range(max(rows, 0), count))
+    return {number: text for number, text in found if text is not None} | added

@@ -166,6 +166,21 @@ def test_tokens_by_id_follow_the_pieces(tmp_path: Path) -> None:
     assert raised.value.field == f"added_tokens_decoder.{size + 7}"
 
 
+def test_ids_of_the_oldest_file_follow_the_pieces(tmp_path: Path) -> None:
+    size = len(llama_like())
+    (tmp_path / "added_tokens.json").write_text(json.dumps({"<tool>": size + 1, "<pad>": size}))
+    found = load_tokenizer(write_llama(tmp_path, pad_token="<pad>"))
+    assert found is not None and found.encode("<tool><pad>")[-2:] == [size + 1, size]
+    assert found.decode([size + 1, size]) == "<tool>"
+    (tmp_path / "added_tokens.json").write_text(json.dumps({"<tool>": size + 1}))
+    with pytest.raises(WeightloomError, match="<tool>"):
+        load_tokenizer(write_llama(tmp_path))
+    (tmp_path / "added_tokens.json").write_text(json.dumps({"<tool>": "7"}))
+    with pytest.raises(WeightloomError, match="a token's id") as raised:
+        load_tokenizer(write_llama(tmp_path))
+    assert raised.value.field == "<tool>" and str(raised.value.file).endswith("added_tokens.json")
+
+
 def test_a_tokenizer_json_is_taken_first_and_of_two_none(tmp_path: Path) -> None:
     write_tekken(write_llama(tmp_path))
     assert load_tokenizer(tmp_path).encode("[INST]") == [1, 3]  # type: ignore[union-attr]
