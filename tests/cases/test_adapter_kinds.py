@@ -11,7 +11,7 @@ import pytest
 from tests.cases.fixtures import Array, Arrays, const, filled
 from tests.cases.test_adapter_load import ATTENTION, Q, adapter, changed, delta, logits, pair
 from tests.runtime.adapting.test_fusing import arrays_in
-from tests.runtime.models import config_of, write_model
+from tests.runtime.models import config_of, runnable, sentence_files, write_model
 from weightloom.engine import PlanError
 from weightloom.engine.errors import UsageError
 from weightloom.runtime.choosing.choice import Wish
@@ -170,6 +170,23 @@ def test_an_encoder(prefix: str, tmp_path: Path) -> None:
     }
     assert {f"{stem}.weight" for stem in stems} == set(deltas)
     agree(base, adapter(tmp_path / "lora", arrays), deltas, tmp_path)
+
+
+def test_embed_with_an_adapter(tmp_path: Path) -> None:
+    """Texts are embedded by the changed encoder, beside as fused, and by the base again when it is off."""
+    from weightloom.runtime import embed
+
+    base = sentence_files(runnable(tmp_path / "base", "bert"))
+    made = adapter(tmp_path / "lora", pair_of("encoder.layer.0.attention.self.query", 16, 16))
+    texts, m = ["one", "another text"], load(base, adapter=made)
+    convert(base, Order(tmp_path / "fused", adapters=((made, 1.0),)), Wish())
+    beside = np.array(embed(m, texts))
+    assert np.allclose(beside, np.array(embed(load(tmp_path / "fused"), texts)), atol=1e-4)
+    assert m.adapters is not None
+    m.adapters.use()
+    plain = np.array(embed(load(base), texts))
+    assert np.array_equal(np.array(embed(m, texts)), plain)
+    assert not np.allclose(beside, plain, atol=1e-3)
 
 
 def test_embeddings_that_were_saved_with_their_factors(base: Path, tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from tests.cases.fixtures import Array, Arrays, const, filled, write
 from tests.runtime.models import config_of, write_model
 from weightloom.engine import PlanError
 from weightloom.engine.errors import ConfigError, UsageError
+from weightloom.runtime.choosing.choice import Wish
+from weightloom.runtime.converting.conversion import Order, convert
 from weightloom.runtime.loading.loading import load
 from weightloom.runtime.model import LoadedModel
 
@@ -68,8 +70,12 @@ def test_factors_are_not_transposed(base: Path, tmp_path: Path) -> None:
     made = adapter(tmp_path / "lora", {f"{Q}.lora_A.weight": a, f"{Q}.lora_B.weight": b})
     wanted = const(0, 32, 32)
     wanted[:2, :2] = [[2, 4], [6, 14]]
-    reference = changed(base, {"model.layers.0.self_attn.q_proj.weight": wanted}, tmp_path / "changed")
+    name = "model.layers.0.self_attn.q_proj.weight"
+    reference = changed(base, {name: wanted}, tmp_path / "changed")
     assert np.allclose(logits(load(base, adapter=made)), reference, atol=1e-3)
+    convert(base, Order(tmp_path / "fused", adapters=((made, 1.0),)), Wish())
+    before, after = (np.array(mx.load(str(path / "model.safetensors"))[name]) for path in (base, tmp_path / "fused"))
+    assert np.allclose(after - before, wanted, atol=1e-6)
 
 
 @pytest.mark.case("C57")
