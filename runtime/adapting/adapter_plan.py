@@ -86,7 +86,7 @@ def _scale(change: Change, scales: Mapping[str, float]) -> float:
 def _check(plan: Plan, source: AdapterSource, params: Mapping[str, TensorSpec], decomposed: bool) -> None:
     """Raise PlanError with every name that leads nowhere, does not fit or lacks, however many there are."""
     lacking = _without_magnitudes(plan) if decomposed else []
-    if plan.ok() and not lacking:
+    if plan.ok() and plan.groups and not lacking:
         return
     lines = [f"  {kind}: {item}" for kind in _UNFIT for item in getattr(plan.report, kind)]
     lines += [f"  missing: {name}, for all changes are decomposed" for name in lacking]

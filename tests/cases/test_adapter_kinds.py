@@ -206,6 +206,8 @@ def test_an_adapter_of_any_name(base: Path, tmp_path: Path) -> None:
     named = {name.replace(".weight", ".my-french_2.weight"): array for name, array in pair().items()}
     made = adapter(tmp_path / "lora", named)
     agree(base, made, {WEIGHT: delta(pair(), 2)}, tmp_path)
+    with pytest.raises(PlanError, match="none of 0 tensors leads to a parameter"):
+        load(base, adapter=adapter(tmp_path / "empty", {}))
     with pytest.raises(PlanError, match=r"two sources for one parameter: .*my-french_2"):
         load(base, adapter=adapter(tmp_path / "two", named | pair()))
 
