@@ -26,6 +26,7 @@ from weightloom.runtime.opening.opening import GGUF, Opened
 from weightloom.runtime.quantizing.config_section import packed_modules, section_of, with_quantization
 from weightloom.runtime.saving.beside_layout import keeps_beside, kept_beside
 from weightloom.runtime.saving.mlx_config import config_in
+from weightloom.runtime.saving.named_settings import modules_made, with_names
 from weightloom.runtime.saving.order import CANONICAL, DEFAULT_SHARD_BYTES, ORIGINAL, Order
 from weightloom.runtime.saving.packed_config import with_packing
 from weightloom.runtime.surgery.surgery_module import with_config
@@ -118,6 +119,7 @@ def _anew(opened: Opened, choice: Choice, order: Order) -> Job:
     if opened.kept is not None:
         left_out = tuple(sorted({*left_out, *opened.kept.names}))
     config = _config(_as_written(opened, order), choice, order, found.dtype)
+    config = None if config is None else with_names(config, modules_made(plan))
     config = config if config is None or not found.losses else with_packing(config, plan)
     if config is not None and order.quantizing is not None:
         config = with_quantization(config, section_of(packed_modules(plan)))
@@ -140,6 +142,7 @@ def _keeping(opened: Opened, choice: Choice, order: Order) -> Job:
     """Write a layout with what it has no room for in a file of its own."""
     plan = conversion_plan(opened, choice, order.layout, None).plan
     config = _config(opened, choice, order, None)
+    config = None if config is None else with_names(config, modules_made(plan))
     shard = kept_beside(opened, choice, plan, order.layout, config)
     beside = {} if config is None else {CONFIG_NAME: config}
     tensors, nbytes = _size(plan)

@@ -21,7 +21,7 @@ from weightloom.runtime.opening.opening import Opened
 from weightloom.runtime.preparing.planner import Planner, planner_of
 from weightloom.runtime.preparing.quantized_claim import refuse_unquantized
 from weightloom.runtime.preparing.quantized_set import QuantizedSet, quantized_set
-from weightloom.runtime.preparing.quantized_settings import Settings, paths_in_files, settings_in
+from weightloom.runtime.preparing.quantized_settings import Settings, names_in_files, settings_in
 from weightloom.runtime.preparing.tied_heads import with_tied
 
 if TYPE_CHECKING:
@@ -91,7 +91,10 @@ def _module(read: Reading, planner: Planner) -> tuple[nn.Module, QuantizedSet]:
 def _quantized(module: nn.Module, open_target: Plan, read: Reading, planner: Planner) -> QuantizedSet:
     if planner.unpacked is not None:
         return QuantizedSet(planner.quantized(open_target), planner.notes)
-    settings = Settings(settings_in(read.config), paths_in_files(open_target))
+    opened = planner.opened
+    # Where the source is kept beside the weights, its config speaks of the source's names.
+    own = opened.beside.values if opened.kept is not None and opened.beside is not None else read.config
+    settings = Settings(settings_in(own), names_in_files(open_target))
     found = quantized_set(open_target.params, settings, widths(module))
     refuse_unquantized(found.modules, read.config, planner.opened)
     return found

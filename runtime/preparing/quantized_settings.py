@@ -16,6 +16,7 @@ from weightloom.engine.quantizing.quantization import MODES
 
 SECTIONS = ("quantization", "quantization_config")
 _SCALES = (".scales", "_scales")
+_PARTS = (*_SCALES, ".biases", "_biases", ".weight", ".bias")
 
 
 def settings_in(config: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -35,9 +36,19 @@ def paths_in_files(plan: Plan) -> dict[str, tuple[str, ...]]:
     }
 
 
-def module_of(scales: str) -> str:
-    """Give the path of the matrix whose scales these are."""
-    return next((scales.removesuffix(end) for end in _SCALES if scales.endswith(end)), scales)
+def names_in_files(plan: Plan) -> dict[str, tuple[str, ...]]:
+    """Give the same with the paths that the words come from: a file may have matrices apart, and scales in a stack."""
+    found: dict[str, tuple[str, ...]] = {}
+    for path, names in paths_in_files(plan).items():
+        words = (plan.by_target.get(name) for name in (path, f"{path}.weight"))
+        beside = (module_of(source) for group in words if group is not None for source in group.sources)
+        found[path] = tuple(dict.fromkeys((*names, *beside)))
+    return found
+
+
+def module_of(tensor: str) -> str:
+    """Give the path of the module, or of the stack, that a tensor belongs to."""
+    return next((tensor.removesuffix(end) for end in _PARTS if tensor.endswith(end)), tensor)
 
 
 @dataclass(frozen=True)

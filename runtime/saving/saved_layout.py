@@ -22,6 +22,7 @@ from weightloom.runtime.preparing.quantized_settings import paths_in_files
 from weightloom.runtime.quantizing.config_section import section_of, with_quantization
 from weightloom.runtime.saving.beside_layout import kept_beside
 from weightloom.runtime.saving.mlx_config import config_in
+from weightloom.runtime.saving.named_settings import modules_made, through, with_names
 from weightloom.runtime.saving.order import ORIGINAL
 
 if TYPE_CHECKING:
@@ -54,12 +55,14 @@ def writing(m: LoadedModel, layout: str) -> Writing:
 
 
 def _packing(m: LoadedModel, plan: Plan, config: bytes | Path | None) -> dict[str, bytes | Path]:
-    """Give the config that says how modules are packed, by the names that the plan writes; {} where it does already."""
-    if m.packed is None or config is None:
+    """Give the config that says how modules are packed, by the names that the plan writes."""
+    if config is None:
         return {}
+    raw = config if isinstance(config, bytes) else config.read_bytes()
+    if m.packed is None:
+        return {CONFIG_NAME: with_names(raw, through(modules_made(m.plan), plan))}
     names = paths_in_files(plan)
     modules = {name: how for path, how in m.packed.items() for name in names.get(path, ())}
-    raw = config if isinstance(config, bytes) else config.read_bytes()
     return {CONFIG_NAME: with_quantization(raw, section_of(modules))}
 
 
