@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from weightloom.engine.quantizing.quantization import Quantization
     from weightloom.runtime.adapting.adapters import Adapters
+    from weightloom.runtime.adapting.wish import Weighted
     from weightloom.runtime.adapting.writing import AdapterWritten, Form
     from weightloom.runtime.choosing.decision import Decision
     from weightloom.runtime.choosing.text_half import TextHalf
@@ -35,8 +36,8 @@ class LoadedModel:
     this process holds of a model that is cut among several, None where it has all. `opened` are the files that it was
     read from, `decision` what they were taken for and why, `cast` the dtype that it was cast to, as safetensors spells
     it, and `surgery` the file of what was done. `packed` are the modules that are packed, by path, where that is not as
-    in the files. `adapters` switches what is beside the parameters, None where nothing is. `half` says what is here
-    where it is the text model alone of a checkpoint of several.
+    in the files. `adapters` switches what is beside the parameters, None where nothing is, and `fused` are those that
+    were fused into them. `half` says what is here where it is the text model alone of a checkpoint of several.
     """
 
     model: nn.Module
@@ -58,11 +59,12 @@ class LoadedModel:
     surgery: Path | None = None
     packed: Mapping[str, Quantization] | None = None
     adapters: Adapters | None = None
+    fused: tuple[Weighted, ...] = ()
 
     @property
     def altered(self) -> bool:
         """Whether its parameters are other than those in the files: cast, quantized, or changed by surgery."""
-        return self.cast is not None or self.surgery is not None or self.packed is not None
+        return self.cast is not None or self.surgery is not None or self.packed is not None or bool(self.fused)
 
     @property
     def report(self) -> LoadReport:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from weightloom.engine import RuleSet
 from weightloom.engine.errors import UsageError
 from weightloom.engine.plan import Plan
 from weightloom.engine.planning.lifting import WHOLE
+from weightloom.engine.quantizing.quantization import Quantization
 from weightloom.engine.show import listed
 from weightloom.engine.surgery import operate
 from weightloom.engine.surgery.fuse import Factors, Fuse
@@ -42,11 +43,17 @@ class Base:
 
 @dataclass(frozen=True)
 class Fused:
-    """The plan to the changed parameters, what rounding takes of each that is packed, and what was set aside."""
+    """The plan to the changed parameters, what rounding takes of each that is packed, and what was set aside.
+
+    `reformed` are packed parameters that have another form now: more bits, or None for floats.
+    """
 
     plan: Plan
     losses: tuple[Loss, ...] = ()
     notes: tuple[str, ...] = ()
+    reformed: Mapping[str, Quantization | None] = field(default_factory=dict)
+
+    __hash__ = None  # type: ignore[assignment]  # it holds a mapping
 
 
 def fused(base: Base, adapters: Sequence[Weighted], policy: LossPolicy) -> Fused:
@@ -68,7 +75,8 @@ def fused(base: Base, adapters: Sequence[Weighted], policy: LossPolicy) -> Fused
     found = fits(base.plan, forms, {name: tuple(fuse.steps(name)) for name in changed & forms.keys()}, policy)
     plan = operate(base.plan, [fuse.without(forms)]).plan
     steps = {fit.loss.parameter: fit.step for fit in found}
-    return Fused(_told(repacked(plan, steps, _WHY), found), tuple(fit.loss for fit in found), notes)
+    reformed = {fit.loss.parameter: fit.form for fit in found if fit.loss.made != fit.loss.form}
+    return Fused(_told(repacked(plan, steps, _WHY), found), tuple(fit.loss for fit in found), notes, reformed)
 
 
 def _told(plan: Plan, found: Sequence[Fit]) -> Plan:

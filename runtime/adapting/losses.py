@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from weightloom.engine.errors import PlanError, UsageError
 from weightloom.engine.plan import Plan
 from weightloom.engine.planning.part import part_of
+from weightloom.engine.quantizing.quantization import Quantization
 from weightloom.engine.steps.affine import BITS, Affine
 from weightloom.engine.steps.repacking import (
     Packed,
@@ -81,6 +82,14 @@ class Fit:
 
     step: Repacking
     loss: Loss
+
+    @property
+    def form(self) -> Quantization | None:
+        """How it is packed in the end; None for floats."""
+        if isinstance(self.step, Unpacked):
+            return None
+        made = self.step.wider if isinstance(self.step, PackedWider) else self.step.form
+        return Quantization(made.bits, made.group_size)
 
 
 def fits(

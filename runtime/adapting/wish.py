@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from weightloom.engine.errors import UsageError
+from weightloom.runtime.adapting.losses import AS_DENSE, LossPolicy
 from weightloom.runtime.configs.finite import is_finite
 
 Wished = str | os.PathLike[str] | Sequence[tuple[str | os.PathLike[str], float]]
@@ -16,13 +18,35 @@ Weighted = tuple[Path, float]
 """The directory of an adapter, and its scale."""
 
 
-def wished(adapter: object) -> tuple[Weighted, ...]:
-    """Give directories and scales, () for None.
+@dataclass(frozen=True, slots=True)
+class Fusing:
+    """Adapters to be fused into the parameters of a model that is loaded: a directory, or several with a scale each."""
+
+    adapters: Wished
+    losses: LossPolicy = AS_DENSE
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterWish:
+    """Adapters that stay beside the parameters, and those that are fused into them, with what is done with losses."""
+
+    beside: tuple[Weighted, ...] = ()
+    fused: tuple[Weighted, ...] = ()
+    losses: LossPolicy = AS_DENSE
+
+
+def wished(adapter: object) -> AdapterWish:
+    """Give directories and scales, none for None; raises UsageError as `weighted_directories` does."""
+    if isinstance(adapter, Fusing):
+        return AdapterWish(fused=weighted_directories(adapter.adapters), losses=adapter.losses)
+    return AdapterWish() if adapter is None else AdapterWish(weighted_directories(adapter))
+
+
+def weighted_directories(adapter: object) -> tuple[Weighted, ...]:
+    """Give directories and scales.
 
     Raises UsageError for another form, and for a directory that is not there or twice.
     """
-    if adapter is None:
-        return ()
     one = isinstance(adapter, str | os.PathLike)
     pairs = [(adapter, 1.0)] if one else list(adapter) if isinstance(adapter, Sequence) else []
     if not pairs or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):

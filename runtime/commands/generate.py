@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from weightloom.runtime.terminal.arguments import add_adapter, add_surgery, add_task, count
+from weightloom.runtime.terminal.arguments import add_adapter, add_losses, add_surgery, add_task, count
 from weightloom.runtime.terminal.command import Command
 from weightloom.runtime.terminal.outcome import FINE, Outcome
 
 if TYPE_CHECKING:
+    from weightloom.runtime.adapting.wish import Fusing, Weighted
     from weightloom.runtime.loading.ranks import Way
     from weightloom.runtime.model import LoadedModel
 
@@ -37,6 +38,8 @@ def add_running(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--architecture", metavar="NAME", help="which plugin, where several offer the model type")
     add_adapter(parser, "to put beside the parameters")
+    parser.add_argument("--fuse", action="store_true", help="fuse the adapters into the parameters instead")
+    add_losses(parser)
     add_task(parser)
     add_surgery(parser)
 
@@ -56,7 +59,6 @@ def load_model(args: argparse.Namespace, sharding: Way | None = None) -> LoadedM
     from weightloom.runtime.extras import need_mlx
 
     need_mlx()
-    from weightloom.runtime.adapting.adapter_argument import all_weighted
     from weightloom.runtime.loading.loading import load
     from weightloom.runtime.terminal.progress import progress_bar
 
@@ -67,11 +69,21 @@ def load_model(args: argparse.Namespace, sharding: Way | None = None) -> LoadedM
             surgery=args.surgery,
             rules=args.rules,
             architecture=args.architecture,
-            adapter=all_weighted(args.adapter) or None,
+            adapter=_adapters(args),
             sharding=sharding,
             progress=progress,
             task=args.task,
         )
+
+
+def _adapters(args: argparse.Namespace) -> Sequence[Weighted] | Fusing | None:
+    """Read the adapters that the arguments name, and whether they are fused; raises UsageError."""
+    from weightloom.runtime.adapting.adapter_argument import all_weighted
+    from weightloom.runtime.adapting.losses import LossPolicy
+    from weightloom.runtime.adapting.wish import Fusing
+
+    pairs, losses = all_weighted(args.adapter), LossPolicy(args.when_lost, args.max_loss)
+    return Fusing(pairs, losses) if args.fuse else pairs or None
 
 
 def run(args: argparse.Namespace) -> Outcome:

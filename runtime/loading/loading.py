@@ -14,7 +14,8 @@ from weightloom.engine.errors import UsageError
 from weightloom.engine.planning.grouping import grouped_names
 from weightloom.plugins.manager import PluginManager
 from weightloom.runtime.adapting.adapters import ReadAdapter, put_adapters, read_adapters
-from weightloom.runtime.adapting.wish import Weighted, Wished, wished
+from weightloom.runtime.adapting.fused_model import fused_model
+from weightloom.runtime.adapting.wish import AdapterWish, Fusing, Weighted, Wished, wished
 from weightloom.runtime.choosing.decision import Asked
 from weightloom.runtime.configs.config import NAME as CONFIG_NAME
 from weightloom.runtime.configs.dtype_field import with_dtype_field
@@ -42,7 +43,7 @@ def load(
     path: str | Path,
     dtype: str | None = None,
     lazy: bool | None = None,
-    adapter: Wished | None = None,
+    adapter: Wished | Fusing | None = None,
     surgery: object = None,
     rules: RuleSet | str | Path | None = None,
     strict: bool = True,
@@ -73,16 +74,16 @@ def load(
     """
     mode = asked_mode(lazy)
     refuse_cut(mode, sharding is not None)
-    pairs, wanted = wished(adapter), asked_dtype(dtype)
+    wish, wanted = wished(adapter), asked_dtype(dtype)
     manager = manager or PluginManager()
-    asked = _asked(surgery, bool(pairs))
+    asked = _asked(surgery, bool(wish.beside))
     opened = open_path(path)
     try:
         found = prepare(opened, rules=rules, asked=Asked(architecture, task, text_only), manager=manager)
         found.plan.check(strict)
-        opened, found, changed = _operated(opened, found, asked)
+        opened, found, changed = _changed(opened, found, wish, asked)
         found, cast = as_asked(found, wanted, asked_quantizing(quantize))
-        adapters, part = _part(pairs, found, opened.need_config().values, sharding)
+        adapters, part = _part(wish.beside, found, opened.need_config().values, sharding)
         stored = found.plan if part is None else part.plan
         plan = widened(stored)
         before = bytes_read()
@@ -92,7 +93,8 @@ def load(
         about = (note for each in adapters for note in each.notes)
         remarks = (*manager.notes, *changed, *cast.notes, *about, *(part.notes if part else ()))
         m = _loaded(opened, found, plan, stored.params, cast.dtype, remarks, share)
-        m = replace(m, packed=None if quantize is None else found.quantized.modules)
+        same = quantize is None and not wish.fused
+        m = replace(m, packed=None if same else found.quantized.modules, fused=wish.fused)
         return replace(m, surgery=asked.path if asked else None, adapters=put_adapters(found.module, adapters))
     except BaseException:
         opened.checkpoint.close()
@@ -117,20 +119,23 @@ def _asked(surgery: object, with_adapters: bool) -> SurgeryFile | None:
         raise UsageError(
             "adapters and surgery were both given",
             expected="one of them, for adapters stay beside the parameters",
-            hint="convert with --adapter and --surgery, which fuses first, and load what it writes",
+            hint="fuse them (adapter=Fusing(...), generate --fuse), or convert with --adapter and --surgery",
             file=asked.path,
             field="surgery",
         )
     return asked
 
 
-def _operated(opened: Opened, found: Prepared, surgery: SurgeryFile | None) -> tuple[Opened, Prepared, tuple[str, ...]]:
-    """Put surgery into the plan, and give a note that says so; what was pruned has another config and module."""
+def _changed(
+    opened: Opened, found: Prepared, wish: AdapterWish, surgery: SurgeryFile | None
+) -> tuple[Opened, Prepared, tuple[str, ...]]:
+    """Fuse adapters, then do surgery, and give notes that say so; what was pruned has another config and module."""
+    found, fused = fused_model(found, wish, opened.need_config().values)
     if surgery is None:
-        return opened, found, ()
+        return opened, found, fused
     config = found.config if found.half is None else opened.need_config().values
     done = operated(found.plan, surgery, found.architecture.base_model_prefix, config)
-    notes = (f"surgery by {surgery.path} changes {len(done.changes)} tensors",)
+    notes = (*fused, f"surgery by {surgery.path} changes {len(done.changes)} tensors")
     if not surgery.prunings:
         return opened, replace(found, plan=done.plan), notes
     return with_config(opened, done.config), rebuilt(found, done), notes
