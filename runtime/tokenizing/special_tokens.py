@@ -43,10 +43,14 @@ class SpecialTokens:
     findings: Mapping[str, Finding] = field(default_factory=dict)
 
     @property
+    def described(self) -> dict[int, str]:
+        """Give those with an id of which the files say how they are found."""
+        return {number: text for number, text in self.by_id.items() if text in self.findings}
+
+    @property
     def special_by_id(self) -> dict[int, str]:
         """Give the texts of the special ones that are stated with an id."""
-        found = self.findings
-        return {number: text for number, text in self.by_id.items() if text in found and found[text].special}
+        return {number: text for number, text in self.described.items() if self.findings[text].special}
 
 
 def read_special_tokens(directory: Path) -> SpecialTokens:

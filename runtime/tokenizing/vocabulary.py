@@ -44,8 +44,11 @@ def read_vocabulary(file: Path, kind: Vocabulary, stated: SpecialTokens) -> tupl
     """
     settings = read_json_object(file.parent / SETTINGS)
     found = _READERS[kind](file, settings, stated)
-    if kind is not Vocabulary.TOKENIZER_JSON:
-        _add(file, found.backend, stated)
+    if kind is Vocabulary.TOKENIZER_JSON:
+        _add_by_id(file, found.backend, stated.described, stated.findings)
+    else:
+        _add_by_id(file, found.backend, stated.by_id, stated.findings)
+        _find_as_stated(found.backend, stated.findings)
     own = {name: text for name, text in found.roles.items() if name not in stated.absent}
     named = {**own, **stated.named}
     add_special(found.backend, iter([*named.values(), *stated.further]), stated.findings)
@@ -123,22 +126,26 @@ def _class_name(file: Path, settings: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _add(file: Path, backend: tokenizers.Tokenizer, stated: SpecialTokens) -> None:
-    """Add the tokens that are stated with an id, which must be the one that the vocabulary gives them.
-
-    Of others that it has, those that say how they are found are found so.
-    """
-    for number, text in sorted(stated.by_id.items()):
-        backend.add_tokens([stated.findings.get(text, _PLAIN).of(text)])
+def _add_by_id(
+    file: Path, backend: tokenizers.Tokenizer, by_id: Mapping[int, str], findings: Mapping[str, Finding]
+) -> None:
+    """Add the tokens that are stated with an id, which must be the one that the vocabulary gives them."""
+    for number, text in sorted(by_id.items()):
+        backend.add_tokens([findings.get(text, _PLAIN).of(text)])
         if backend.token_to_id(text) != number:
-            raise bad_vocabulary(
-                file,
+            raise ConfigError(
                 f"the token {text!r} has the id {backend.token_to_id(text)}",
-                f"{number}, as the files beside it state",
-                f"added_tokens_decoder.{number}",
+                expected=f"{number}, as the files beside it state",
+                hint="download the tokenizer's files again, or correct the id",
+                file=file,
+                field=f"added_tokens_decoder.{number}",
             )
-    there = (text for text in stated.findings if backend.token_to_id(text) is not None)
-    backend.add_tokens([stated.findings[text].of(text) for text in there])
+
+
+def _find_as_stated(backend: tokenizers.Tokenizer, findings: Mapping[str, Finding]) -> None:
+    """Of the tokens that the vocabulary has, those that say how they are found are found so."""
+    there = (text for text in findings if backend.token_to_id(text) is not None)
+    backend.add_tokens([findings[text].of(text) for text in there])
 
 
 def _frame(file: Path, settings: Mapping[str, Any], found: Read, named: Mapping[str, str]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.runtime.models import byte_tokenizer
 from tests.vocabularies import AS_IS, LLAMA, llama_like, ranked, sentencepiece_bytes, tiktoken_bytes
 from weightloom.engine.errors import ConfigError
 from weightloom.runtime.tokenizing.tokenizer import Tokenizer, load_tokenizer
@@ -39,6 +40,15 @@ def tiktoken(folder: Path) -> Tokenizer:
     return read(folder, added_tokens_decoder=stated)
 
 
+def tokenizer_json(folder: Path, **settings: Any) -> Tokenizer:
+    """Two of the tokens are in it already, found as plain ones."""
+    made = byte_tokenizer()
+    made.add_tokens(["<left>", "thin"])
+    made.save(str(folder / "tokenizer.json"))
+    order = [TOKENS[0], TOKENS[2], TOKENS[1], TOKENS[3]]
+    return read(folder, added_tokens_decoder={str(n): each for n, each in enumerate(order, 258)}, **settings)
+
+
 def read(folder: Path, **settings: Any) -> Tokenizer:
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     found = load_tokenizer(folder)
@@ -54,7 +64,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("make", [sentencepiece, tiktoken])
+@pytest.mark.parametrize("make", [sentencepiece, tiktoken, tokenizer_json])
 @pytest.mark.parametrize(("text", "taken"), CASES)
 def test_tokens_are_found_as_stated(tmp_path: Path, make: Any, text: str, taken: str | None) -> None:
     found = make(tmp_path)
@@ -91,10 +101,18 @@ def test_a_flag_that_is_none_is_named(tmp_path: Path, flag: str) -> None:
     assert raised.value.field == f"bos_token.{flag}"
 
 
+def test_ids_of_a_tokenizer_json_that_are_stated_otherwise_are_named(tmp_path: Path) -> None:
+    tokenizer_json(tmp_path)
+    with pytest.raises(ConfigError, match="'thin' has the id 259") as raised:
+        read(tmp_path, added_tokens_decoder={"260": TOKENS[2]})
+    assert raised.value.field == "added_tokens_decoder.260" and "tokenizer.json" in str(raised.value.file)
+
+
 @pytest.mark.oracle
-def test_transformers_finds_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize("make", [sentencepiece, tokenizer_json])
+def test_transformers_finds_the_same(tmp_path: Path, make: Any) -> None:
     transformers = pytest.importorskip("transformers")
-    found = sentencepiece(tmp_path, bos_token="<s>", eos_token="</s>", unk_token="<unk>")
+    found = make(tmp_path, bos_token="<s>", eos_token="</s>", unk_token="<unk>")
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
     reference = transformers.AutoTokenizer.from_pretrained(tmp_path)
     for text in [*(text for text, _ in CASES), "a in g", "in ga", "<left><right>", "thin", "a </s> a"]:
