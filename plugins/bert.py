@@ -18,6 +18,7 @@ from weightloom.engine import Drop, RuleSet
 from weightloom.engine.errors import UsageError
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.config import read, refuse_unless
+from weightloom.plugins.layers.checks import refuse_non_positive
 from weightloom.plugins.specs import hookimpl
 
 _ACTIVATIONS = {
@@ -50,6 +51,8 @@ def read_config(content: Mapping[str, Any]) -> Config:
     """Read and check config.json's content; raises ConfigError."""
     config = read(Config, {name: value for name, value in content.items() if name != "has_pooler"})
     heads = config.num_attention_heads
+    sizes = ("vocab_size", "hidden_size", "num_hidden_layers", "intermediate_size", "max_position_embeddings")
+    refuse_non_positive({name: getattr(config, name) for name in (*sizes, "type_vocab_size", "layer_norm_eps")})
     refuse_unless(
         heads > 0 and config.hidden_size % heads == 0,
         "num_attention_heads",

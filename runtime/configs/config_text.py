@@ -55,7 +55,8 @@ def repaired(text: str) -> ConfigText:
 def strict_json(values: Any) -> bytes:
     """Write a config's values as strict JSON, in UTF-8; an infinity is a decimal that is read as one."""
     text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
-    return repaired(text).strict.encode()
+    # Half a surrogate pair, which has no bytes of its own, keeps the escape that it came in.
+    return repaired(text).strict.encode("utf-8", "backslashreplace")
 
 
 def _named(tokens: list[re.Match[str]], body: str) -> Iterator[str]:

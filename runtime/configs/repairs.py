@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from weightloom.engine.plan import Plan
-from weightloom.plugins.repair import Repair, Repaired, repaired_numbers
+from weightloom.plugins.architecture import Architecture
+from weightloom.plugins.repair import Repair, repaired_numbers
 from weightloom.runtime.configs.config import Config
-from weightloom.runtime.configs.installed import installed_architecture
 
 
-def repaired_fields(values: Mapping[str, Any]) -> Repaired:
-    """Repair the numbers of a config that an installed architecture reads; where there is none it stays as it is."""
-    found = installed_architecture(values)
-    return Repaired(values) if found is None or found.fields is None else repaired_numbers(found.fields, values)
+def repaired_fields(architecture: Architecture | None, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Repair the numbers that an architecture reads of a config; without one, or one that says which, none are."""
+    fields = None if architecture is None else architecture.fields
+    return values if fields is None else repaired_numbers(fields, values).content
 
 
 def repair_lines(config: Config, repairs: Iterable[Repair] = ()) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from weightloom.engine import Plan, RuleSet
 from weightloom.engine.errors import ConfigError
+from weightloom.engine.show import shown
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.binding import param_specs
 from weightloom.plugins.manager import PluginManager
@@ -26,6 +27,9 @@ from weightloom.runtime.preparing.tied_heads import with_tied
 
 if TYPE_CHECKING:
     import mlx.nn as nn
+
+# As many as any model may have, though its file be empty.
+_LAYERS = 1024
 
 
 @dataclass(frozen=True)
@@ -105,5 +109,18 @@ def built(architecture: Architecture, config: Mapping[str, Any], names: Collecti
 
     Raises ConfigError as the architecture does.
     """
+    _refuse_too_many_layers(config, len(names))
     found = architecture.read_config(config)
     return architecture.build(found if architecture.adapt is None else architecture.adapt(found, names))
+
+
+def _refuse_too_many_layers(config: Mapping[str, Any], tensors: int) -> None:
+    """Raise ConfigError for layers far beyond what the file can have, which would take hours to make."""
+    layers, most = config.get("num_hidden_layers"), max(tensors, _LAYERS)
+    if isinstance(layers, int) and layers > most:
+        raise ConfigError(
+            f"num_hidden_layers is {shown(layers)}, and the checkpoint has {tensors} tensors",
+            expected="the number of layers that are in it",
+            hint="correct config.json",
+            field="num_hidden_layers",
+        )

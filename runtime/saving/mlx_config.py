@@ -17,6 +17,7 @@ from weightloom.runtime.choosing.choice import Choice
 from weightloom.runtime.configs.config import plain_number
 from weightloom.runtime.configs.config_text import repaired, strict_json
 from weightloom.runtime.configs.fp8_config import without_blocks
+from weightloom.runtime.configs.installed import installed_architecture
 from weightloom.runtime.configs.repairs import repaired_fields
 from weightloom.runtime.opening.layout_record import MLX
 
@@ -38,10 +39,11 @@ def config_in(layout: str, choice: Choice, raw: bytes) -> bytes:
         return raw
     text = repaired(raw.decode()).strict
     before: dict[str, Any] = json.loads(text)
-    numbers = repaired_fields(json.loads(text, object_hook=plain_number)).content if layout == MLX else before
+    reader = installed_architecture(before)
+    numbers = repaired_fields(reader, json.loads(text, object_hook=plain_number)) if layout == MLX else before
     plain = with_plain_rope(numbers) if layout == MLX else before
     floats = without_blocks(plain) if MLX in (layout, choice.layout) else plain
-    after = with_fields(floats, wanted, repaired_fields(before).content)
+    after = with_fields(floats, wanted, repaired_fields(reader, before))
     return text.encode() if after == before else strict_json(after)
 
 

@@ -16,6 +16,7 @@ from weightloom.plugins.repair import Repaired, repaired_numbers
 from weightloom.plugins.vision import vision_of
 from weightloom.runtime.choosing.choice import Wish, find_choice
 from weightloom.runtime.configs.config import Config, read_config
+from weightloom.runtime.configs.stated_dtype import check_dtypes
 
 PACKAGE = "aiconfigurator-core==0.12.0"
 COUNT = 89
@@ -55,6 +56,7 @@ def rows(configs: tuple[Path, ...]) -> Iterator[tuple[str, str, str, str, str]]:
     manager = PluginManager()
     for path in configs:
         config = read_config(path)
+        check_dtypes(config)
         choice = find_choice(config, Wish())
         rules = "no rules" if choice is None else f"rules of {choice.identifier}"
         # There are no headers here; a name of a tower stands for them, so that the config alone decides.

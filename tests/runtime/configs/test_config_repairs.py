@@ -86,6 +86,12 @@ def test_what_stands_for_no_number_is_named_with_its_value(tmp_path: Path, field
     assert repr(value) in str(caught.value) or str(value) in str(caught.value)
 
 
+def test_layers_far_beyond_what_the_file_has_are_refused_before_any_is_made(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="num_hidden_layers is 3000000, and the checkpoint has 30 tensors") as caught:
+        loaded(tmp_path, num_hidden_layers=3_000_000)
+    assert (caught.value.field, caught.value.file) == ("num_hidden_layers", str(tmp_path / "config.json"))
+
+
 @pytest.mark.parametrize("name", ["llama", "mistral", "mixtral", "qwen3_moe"])
 def test_head_dim_may_be_null_or_absent(name: str) -> None:
     read = PluginManager().architecture(name).read_config
