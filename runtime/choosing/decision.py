@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import get_args
 
 from weightloom.engine import RuleSet
@@ -14,7 +13,7 @@ from weightloom.plugins.fact import Fact
 from weightloom.plugins.manager import PluginManager
 from weightloom.runtime.choosing.choice import Wish, find_choice
 from weightloom.runtime.choosing.layout_seen import find_opened
-from weightloom.runtime.choosing.rule_choice import caller_rules, model_rules
+from weightloom.runtime.choosing.rule_choice import CallerRules, caller_rules, model_rules
 from weightloom.runtime.choosing.text_choice import (
     Reading,
     half_rules,
@@ -63,7 +62,7 @@ def decide(
     opened: Opened,
     asked: Asked,
     manager: PluginManager,
-    rules: RuleSet | str | Path | None = None,
+    rules: CallerRules | None = None,
     layout: str | None = None,
 ) -> Decision:
     """Decide from config, headers and the files beside them; the plugins of the model type judge.

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from weightloom.engine import RuleSet, scoped_rules
-from weightloom.engine.errors import PluginError
+from weightloom.engine import Rule, RuleSet, scoped_rules
+from weightloom.engine.errors import PluginError, UsageError
+from weightloom.engine.show import shown
 from weightloom.plugins.architecture import Architecture
 from weightloom.runtime.choosing.resolution import OUTERMOST, LayoutLookup, user_rules
 
+# A RuleSet is a sequence of rules too.
+CallerRules: TypeAlias = "Sequence[Rule] | str | Path"
 
-def caller_rules(rules: RuleSet | str | Path | None, layout: str) -> RuleSet:
-    """Give the caller's rules; from a file, in this layout if the file has it, else in its usual one."""
+
+def caller_rules(rules: CallerRules | None, layout: str) -> RuleSet:
+    """Give the caller's rules; from a file, in this layout if the file has it, else in its usual one.
+
+    Raises UsageError for what is neither rules nor a file's path, and as `user_rules` does.
+    """
     if rules is None:
         return RuleSet()
-    found = rules if isinstance(rules, RuleSet) else user_rules(str(rules), layout, or_usual=True)
+    if isinstance(rules, str | Path):
+        found = user_rules(str(rules), layout, or_usual=True)
+    elif isinstance(rules, Iterable):
+        found = rules if isinstance(rules, RuleSet) else RuleSet(rules)
+    else:
+        raise UsageError(f"rules is {shown(rules)}", expected="rules, or the path of a rule file", field="rules")
     return found.replace_all(scope=OUTERMOST)
 
 

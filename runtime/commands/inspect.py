@@ -16,6 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--context", type=count, metavar="N", help="with it: the caches after N tokens")
     parser.add_argument("--batch", type=count, default=1, metavar="B", help="with it: of B sequences at once (1)")
     parser.add_argument("--dtype", metavar="NAME", help="with it: parameters cast to bfloat16, float16 or float32")
+    parser.add_argument("--quantize", metavar="RECIPE", help="with it: parameters packed by this recipe, or 'dense'")
     add_text_only(parser)
     add_reading(parser)
 
@@ -31,6 +32,7 @@ def run(args: argparse.Namespace) -> Outcome:
         context=args.context,
         batch=args.batch,
         dtype=args.dtype,
+        quantize=args.quantize,
         wish=wish_of(args),
     )
     return Outcome(FINE, {"command": "inspect", **found.to_json()}, str(found))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from weightloom.engine.errors import UsageError
 from weightloom.engine.plan import Plan
@@ -11,14 +12,22 @@ from weightloom.engine.reading.threads import thread_count
 from weightloom.runtime.choosing.choice import Choice
 from weightloom.runtime.inspecting.memory_need import CacheNeed, MemoryNeed, memory_need
 from weightloom.runtime.inspecting.reading import Target, plan_opened
+from weightloom.runtime.loading.towers import unused_by_text
 from weightloom.runtime.opening.opening import Opened
+
+if TYPE_CHECKING:
+    import mlx.nn as nn
 
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
-    """What memory is asked about: the dtype to cast to, and the context, in tokens, of a batch of sequences."""
+    """What memory is asked about: what a load would be asked for, and the context, in tokens, of a batch of sequences.
+
+    `quantize` is a recipe, as `load` takes it.
+    """
 
     dtype: str | None = None
+    quantize: str | None = None
     context: int | None = None
     batch: int = 1
 
@@ -34,32 +43,44 @@ def foresee(opened: Opened, choice: Choice, asked: Foreseen) -> MemoryNeed:
     Without an installed architecture the parameters are those that the rules give, and of a cache nothing is known.
     """
     plan, target = plan_opened(opened, choice)
-    plan = _as_loaded(plan, target, asked.dtype)
-    need = memory(plan, thread_count(None))
-    cache = None if asked.context is None else _cache(plan, target, asked.context, asked.batch)
-    return memory_need(plan.nbytes, need.total - plan.nbytes, cache)
+    if target.prepared is None:
+        return _of_rules(plan, target, asked)
+    from weightloom.runtime.loading.widening import widened
+    from weightloom.runtime.preparing.casting import asked_dtype
+    from weightloom.runtime.quantizing.quantized_model import as_asked
+    from weightloom.runtime.quantizing.wish import asked_quantizing
+
+    found, _ = as_asked(target.prepared, asked_dtype(asked.dtype), asked_quantizing(asked.quantize))
+    plan = widened(found.plan)
+    cache = None if asked.context is None else _cache(plan, found.module, asked.context, asked.batch)
+    idle = sum(plan.params[name].nbytes for name in unused_by_text(plan, found.architecture.towers))
+    return memory_need(plan.nbytes, _scratch(plan), cache, idle)
 
 
-def _as_loaded(plan: Plan, target: Target, dtype: str | None) -> Plan:
-    """Give the plan that a load carries out, which casts, and widens what the CPU is slow with."""
-    if dtype is not None:
+def _of_rules(plan: Plan, target: Target, asked: Foreseen) -> MemoryNeed:
+    if asked.quantize is not None:
+        raise UsageError(
+            f"quantize was given, and the target is {target}",
+            expected="an architecture that is installed, whose modules are packed",
+            field="quantize",
+        )
+    if asked.dtype is not None:
         from weightloom.runtime.preparing.casting import asked_dtype, casting
 
-        plan = casting(asked_dtype(dtype), plan, target.architecture).of(plan)
-    if target.module is None:
-        return plan
-    from weightloom.runtime.loading.widening import widened
-
-    return widened(plan)
+        plan = casting(asked_dtype(asked.dtype), plan, None).of(plan)
+    cache = None if asked.context is None else CacheNeed(asked.context, asked.batch, unknown=str(target))
+    return memory_need(plan.nbytes, _scratch(plan), cache)
 
 
-def _cache(plan: Plan, target: Target, context: int, batch: int) -> CacheNeed:
-    if target.module is None:
-        return CacheNeed(context, batch, unknown=str(target))
+def _scratch(plan: Plan) -> int:
+    return memory(plan, thread_count(None)).total - plan.nbytes
+
+
+def _cache(plan: Plan, module: nn.Module, context: int, batch: int) -> CacheNeed:
     plan.check()
     from weightloom.plugins.caches_to_come import cache_sizes
 
-    found = cache_sizes(target.module, plan.params, context, batch)
+    found = cache_sizes(module, plan.params, context, batch)
     if found is None:
         return CacheNeed(context, batch, unknown="the model keeps nothing from call to call")
     return CacheNeed(context, batch, found)

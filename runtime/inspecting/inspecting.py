@@ -32,16 +32,18 @@ def inspect(
     context: int | None = None,
     batch: int = 1,
     dtype: str | None = None,
+    quantize: str | None = None,
     wish: Wish | None = None,
 ) -> Inspection:
     """Describe the checkpoint at a path (directory, index or file) from headers and config alone.
 
     An architecture without rules is described all the same; only `estimate_memory`, which plans, needs rules. With it,
-    `dtype` is what a load would cast to, and `context` adds the caches after so many tokens of `batch` sequences each.
-    Raises CheckpointError for a malformed checkpoint or config, StorageError where the system refuses.
+    `dtype` and `quantize` are what a load would be asked for, and `context` adds the caches after so many tokens of
+    `batch` sequences each. Raises CheckpointError for a malformed checkpoint or config, StorageError where the system
+    refuses.
     """
     wish = wish or Wish()
-    asked = _asked(estimate_memory, Foreseen(dtype, context, batch))
+    asked = _asked(estimate_memory, Foreseen(dtype, quantize, context, batch))
     with open_path(path) as opened:
         checkpoint, config = opened.checkpoint, opened.config
         choice = find_opened(opened, wish, str(path))
@@ -79,7 +81,7 @@ def _asked(estimate_memory: bool, details: Foreseen) -> Foreseen | None:
     """Refuse details of an estimate that was not asked for."""
     if not estimate_memory and details != Foreseen():
         raise UsageError(
-            "a context, a batch or a dtype was given, and no estimate of memory",
+            "a context, a batch, a dtype or a recipe was given, and no estimate of memory",
             expected="estimate_memory (--estimate-memory) with them",
             field="estimate_memory",
         )

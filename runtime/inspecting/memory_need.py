@@ -43,7 +43,8 @@ class MemoryNeed:
     """Predicted bytes: parameters as they are held, the scratch beside them while they are read, what caches hold.
 
     `peak` is the most that a load takes, `total` the most that a load and then a prompt of the context take; what a
-    forward pass computes in between is not in it.
+    forward pass computes in between is not in it. `idle`, of the parameters, are those of towers, which are read when
+    they are first used.
     """
 
     params: int
@@ -52,16 +53,19 @@ class MemoryNeed:
     peak: int
     total: int
     cache: CacheNeed | None = None
+    idle: int = 0
 
     def lines(self) -> Iterator[str]:
         """Give it as text, part by part."""
         yield f"{size(self.params)} of parameters, {size(self.peak)} at most while loading"
+        if self.idle:
+            yield f"{size(self.idle)} of them in towers, which are read when they are first used"
         if self.cache is not None:
             yield from self.cache.lines()
             yield f"{size(self.total)} in all"
 
 
-def memory_need(params: int, scratch: int, cache: CacheNeed | None) -> MemoryNeed:
+def memory_need(params: int, scratch: int, cache: CacheNeed | None, idle: int = 0) -> MemoryNeed:
     """Add the parts up: the scratch is free again before there is a cache."""
     caches = 0 if cache is None else cache.nbytes
-    return MemoryNeed(params, scratch, caches, params + scratch, max(params + scratch, params + caches), cache)
+    return MemoryNeed(params, scratch, caches, params + scratch, max(params + scratch, params + caches), cache, idle)

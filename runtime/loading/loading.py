@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weightloom.engine import LoadReport, Plan, RuleSet, TensorSpec
+from weightloom.engine import LoadReport, Plan, TensorSpec
 from weightloom.engine.checkpoints.discovery import KEPT_NAME
 from weightloom.engine.errors import UsageError
 from weightloom.engine.planning.grouping import grouped_names
@@ -17,6 +17,7 @@ from weightloom.runtime.adapting.adapters import ReadAdapter, put_adapters, read
 from weightloom.runtime.adapting.fused_model import fused_model
 from weightloom.runtime.adapting.wish import AdapterWish, Fusing, Weighted, Wished, wished
 from weightloom.runtime.choosing.decision import Asked
+from weightloom.runtime.choosing.rule_choice import CallerRules
 from weightloom.runtime.configs.config import NAME as CONFIG_NAME
 from weightloom.runtime.configs.dtype_field import with_dtype_field
 from weightloom.runtime.loading.materializing import asked_mode, fill, refuse_cut
@@ -45,7 +46,7 @@ def load(
     lazy: bool | None = None,
     adapter: Wished | Fusing | None = None,
     surgery: object = None,
-    rules: RuleSet | str | Path | None = None,
+    rules: CallerRules | None = None,
     strict: bool = True,
     sharding: Sharding | Way | None = None,
     quantize: object = None,

@@ -11,6 +11,7 @@ from weightloom.engine.errors import UsageError
 from weightloom.engine.planning.part import part_of
 from weightloom.plugins.binding import bind, parameters
 from weightloom.plugins.deferring import bind_lazily
+from weightloom.runtime.loading.towers import unused_by_text
 
 if TYPE_CHECKING:
     import mlx.core as mx
@@ -56,7 +57,7 @@ def fill(module: nn.Module, plan: Plan, mode: Mode, towers: Iterable[str], read:
     What a lenient load lacks stays as the module made it; the report and the notes name it.
     """
     initial = {name: array for name, array in parameters(module).items() if name in plan.report.missing}
-    waiting = set(plan.params) if mode == "lazy" else _waiting(plan, towers) if mode == "needed" else set()
+    waiting = set(plan.params) if mode == "lazy" else unused_by_text(plan, towers) if mode == "needed" else set()
     if not waiting:
         bind(module, {**initial, **read(plan)})
     elif waiting == set(plan.params):
@@ -73,16 +74,3 @@ def _in_parts(module: nn.Module, plan: Plan, waiting: set[str], initial: Mapping
     module.update(tree_unflatten(list(now.items())))
     # What the whole lacks was judged before: of a part, all that it names is there.
     bind_lazily(module, part_of(plan, waiting).lazy(strict=False), kept={**initial, **now})
-
-
-def _waiting(plan: Plan, towers: Iterable[str]) -> set[str]:
-    """Give the parameters below towers; not those that are made, or shared, with one that is below none."""
-    prefixes = tuple(f"{tower}." for tower in towers)
-    found = {name for name in plan.params if name.startswith(prefixes)} if prefixes else set()
-    for group in (*plan.groups, *plan.copies) if found else ():
-        if not found.issuperset(group.targets):
-            found.difference_update(group.targets)
-    for names in plan.report.tied_names:
-        if not found.issuperset(names):
-            found.difference_update(names)
-    return found

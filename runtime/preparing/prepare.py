@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weightloom.engine import Plan, RuleSet
+from weightloom.engine import Plan
 from weightloom.engine.errors import ConfigError
 from weightloom.engine.show import shown
 from weightloom.plugins.architecture import Architecture
@@ -15,6 +14,7 @@ from weightloom.plugins.binding import param_specs
 from weightloom.plugins.manager import PluginManager
 from weightloom.plugins.quantized import matrices, quantize, widths
 from weightloom.runtime.choosing.decision import NOTHING_ASKED, Asked, Decision, decide
+from weightloom.runtime.choosing.rule_choice import CallerRules
 from weightloom.runtime.choosing.text_choice import Reading
 from weightloom.runtime.choosing.text_half import TextHalf
 from weightloom.runtime.configs.repairs import with_repairs
@@ -60,7 +60,7 @@ class Prepared:
 def prepare(
     opened: Opened,
     *,
-    rules: RuleSet | str | Path | None = None,
+    rules: CallerRules | None = None,
     layout: str | None = None,
     asked: Asked = NOTHING_ASKED,
     manager: PluginManager | None = None,

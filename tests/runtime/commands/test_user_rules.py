@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.cases.fixtures import write
+from tests.cases.test_adapter_load import adapter, pair
 from tests.runtime.models import classifier, runnable
 from tests.runtime.support import Cli
 from weightloom.runtime.cli import build_parser
@@ -29,6 +30,10 @@ LINES: dict[str, Line] = {
     "generate": lambda path, out: ["generate", path, "-p", "ab", "--max-tokens", "2"],
     "embed": lambda path, out: ["embed", path, "ab", "cd", "--pooling", "mean"],
     "rerank": lambda path, out: ["rerank", path, "ab", "cd"],
+    "adapter convert": lambda path, out: [
+        *("adapter", "convert", adapter(out.with_name("adapter"), pair()), out),
+        *("--format", "mlx", "--base", path),
+    ],
     "surgery check": lambda path, out: ["surgery", "check", out.with_name("cut.yaml"), path],
 }
 
@@ -82,5 +87,5 @@ def test_the_rules_act_first(cli: Cli, tmp_path: Path, name: str) -> None:
     assert cli(*line).code == (0 if name in ("inspect", "explain") else 1)
     ran = cli(*line, "--rules", rules, "--json")
     assert ran.code == 0, ran.err
-    if name not in ("generate", "embed", "rerank", "surgery check", "convert"):
+    if name in ("inspect", "plan", "explain", "verify"):
         assert "net.yaml" in ran.out

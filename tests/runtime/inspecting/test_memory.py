@@ -11,6 +11,7 @@ import pytest
 
 import weightloom as wl
 from tests.plugins.installed import install
+from tests.runtime.loading.seeing import SEEN_BYTES, install_seeing, write_seeing
 from tests.runtime.models import config_of, write_model
 from tests.runtime.support import Cli
 from weightloom.engine.errors import UsageError
@@ -46,11 +47,11 @@ def quantized(folder: Path) -> Path:
     return folder
 
 
-def assert_as_foreseen(path: Path, context: int, batch: int, dtype: str | None = None) -> None:
+def assert_as_foreseen(path: Path, context: int, batch: int, **asked: str) -> None:
     """Compare parameters and caches, kind by kind, with those of the model after a prefill."""
-    need = wl.inspect(path, estimate_memory=True, context=context, batch=batch, dtype=dtype).memory
+    need = wl.inspect(path, estimate_memory=True, context=context, batch=batch, **asked).memory
     assert need is not None and need.cache is not None and need.cache.unknown is None
-    m = load(path, dtype)
+    m = load(path, **asked)
     caches = m.model.make_cache()
     mx.eval(m.model(mx.ones((batch, context), mx.int32), caches))
     assert need.caches == need.cache.nbytes == held(caches)
@@ -72,8 +73,23 @@ def test_caches_and_parameters_are_foretold_exactly(tmp_path: Path, name: str, c
 @pytest.mark.parametrize("family", ["llama", "mistral"])
 def test_of_quantized_and_cast_models_too(tmp_path: Path, family: str) -> None:
     """The dtype of the cache follows from the layers: scales that were widened, or a cast."""
-    assert_as_foreseen(write_model(tmp_path / "cast", family), 40, 2, "bfloat16")
+    assert_as_foreseen(write_model(tmp_path / "cast", family), 40, 2, dtype="bfloat16")
     assert_as_foreseen(quantized(write_model(tmp_path / "packed", family, config_of(family, vocab_size=256))), 40, 2)
+
+
+@pytest.mark.parametrize("asked", [{"quantize": "4bit"}, {"quantize": "8bit", "dtype": "float16"}])
+def test_what_a_load_would_pack_is_foretold(tmp_path: Path, asked: dict[str, str]) -> None:
+    sizes = {"hidden_size": 64, "intermediate_size": 64, "vocab_size": 256}
+    assert_as_foreseen(write_model(tmp_path, "llama", config_of("llama", **sizes)), 40, 1, **asked)
+
+
+def test_towers_are_stated_apart(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_seeing(tmp_path / "site")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    path = write_seeing(tmp_path / "model")
+    ran = cli("inspect", path, "--estimate-memory", "--json")
+    assert ran.data["memory"]["idle"] == SEEN_BYTES
+    assert "in towers, which are read when they are first used" in cli("inspect", path, "--estimate-memory").out
 
 
 def test_kinds_are_stated_apart(tmp_path: Path, cli: Cli) -> None:
@@ -114,7 +130,15 @@ def test_what_keeps_nothing_and_what_is_not_installed_say_so(tmp_path: Path, cli
     assert cli(*line, "--json").data["memory"]["cache"]["unknown"]
 
 
-@pytest.mark.parametrize("more", [["--context", "0"], ["--context", "9", "--batch", "0"], ["--dtype", "int8"]])
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--context", "0"],
+        ["--context", "9", "--batch", "0"],
+        ["--dtype", "int8"],
+        ["--quantize", "4bit", "--open-target"],
+    ],
+)
 def test_what_cannot_be_asked(tmp_path: Path, cli: Cli, more: list[str]) -> None:
     path = write_model(tmp_path, "llama")
     assert cli("inspect", path, "--estimate-memory", *more).code == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import mlx.core as mx
@@ -67,6 +68,7 @@ SEEN = {
     "projector.weight": (32, 4),
     "projector.bias": (32,),
 }
+SEEN_BYTES = sum(4 * math.prod(shape) for shape in SEEN.values())
 
 
 def install_seeing(site: Path) -> None:

@@ -6,15 +6,17 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
 import pytest
 
-from tests.cases.fixtures import filled, write
+from tests.cases.fixtures import filled, t0, write
 from tests.runtime.models import config_of, runnable, write_model
+from tests.runtime.support import checkpoint
 from weightloom.engine import Checkpoint, RuleSet, WeightRenaming
-from weightloom.engine.errors import CheckpointError, ConfigError, PlanError, PluginError, UsageError
+from weightloom.engine.errors import CheckpointError, ConfigError, PlanError, PluginError, RuleError, UsageError
 from weightloom.plugins.binding import parameters
 from weightloom.runtime import load
 
@@ -213,3 +215,18 @@ def test_generating_imports_neither_torch_nor_transformers(tmp_path: Path) -> No
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     code, modules = done.stdout.splitlines()[-1].split(" ", 1)
     assert code == "0" and "torch" not in modules and "transformers" not in modules and "safetensors" not in modules
+
+
+def test_rules_may_be_given_as_they_are(tmp_path: Path) -> None:
+    """A set of rules, a list of them, or the path of a file; anything else is refused by name."""
+    arrays = {f"net.{name}": array for name, array in t0().items()}
+    path = checkpoint(tmp_path, arrays)
+    rule = WeightRenaming(r"^net\.", "")
+    for rules in (RuleSet([rule]), [rule], (rule,)):
+        assert not load(path, rules=rules).report.missing
+    wrong: Any = 5
+    with pytest.raises(UsageError, match="rules is 5"):
+        load(path, rules=wrong)
+    wrong = ["net"]
+    with pytest.raises(RuleError, match="'net' is not a rule"):
+        load(path, rules=wrong)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import mlx.core as mx
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.cases.fixtures import contents, write
-from tests.runtime.loading.seeing import SEEN, install_seeing, write_seeing
+from tests.runtime.loading.seeing import SEEN, SEEN_BYTES, install_seeing, write_seeing
 from tests.runtime.models import write_model
 from tests.runtime.support import Cli
 from weightloom.engine import CheckpointError, Plan, Tie
@@ -31,7 +30,6 @@ def unread(model: nn.Module) -> set[str]:
     return {path for path, each in model.named_modules() if isinstance(each, Deferring)}
 
 
-SEEN_BYTES = sum(4 * math.prod(shape) for shape in SEEN.values())
 TOWERS = {name.rpartition(".")[0] for name in SEEN}
 
 
