@@ -45,6 +45,7 @@ def test_what_the_model_said_may_be_marked() -> None:
 
 
 @pytest.mark.oracle
+@pytest.mark.sample
 @pytest.mark.parametrize(
     "text",
     [

@@ -48,6 +48,7 @@ def test_the_frame_of_the_file_counts(tmp_path: Path, frame: str, begins: bool |
 
 
 @pytest.mark.oracle
+@pytest.mark.sample
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize(("begins", "ends"), [(None, None), *product([True, False], repeat=2)])
 def test_transformers_puts_the_same_around(tmp_path: Path, frame: str, begins: bool | None, ends: bool | None) -> None:

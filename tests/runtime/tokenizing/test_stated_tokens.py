@@ -109,6 +109,7 @@ def test_ids_of_a_tokenizer_json_that_are_stated_otherwise_are_named(tmp_path: P
 
 
 @pytest.mark.oracle
+@pytest.mark.sample
 @pytest.mark.parametrize("make", [sentencepiece, tokenizer_json])
 def test_transformers_finds_the_same(tmp_path: Path, make: Any) -> None:
     transformers = pytest.importorskip("transformers")

@@ -177,6 +177,7 @@ def test_a_conversation_and_the_command_take_a_name(cli: Cli, tmp_path: Path) ->
 
 
 @pytest.mark.oracle
+@pytest.mark.sample
 def test_transformers_finds_the_same(tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
     names = with_all_places(tmp_path)
