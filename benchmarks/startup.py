@@ -1,6 +1,8 @@
-"""Print how long weightloom takes to start, as ratios to an interpreter that does nothing.
+"""Print how long weightloom takes to start, as ratios to what it cannot do without.
 
-Each round runs every command once, so that a busy moment hits all alike; a row is a median over rounds.
+That is an interpreter that does nothing; for a command that asks an architecture's plugin, which brings modules of
+MLX, one that imports MLX. Each round runs every command once, so that a busy moment hits all alike; a row is a median
+over rounds.
 """
 
 import json
@@ -14,8 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROUNDS = 7
-TARGET = 10.0
-BASELINE = "python -c pass"
+NOTHING, WITH_MLX = "python -c pass", "import mlx.nn"
+TARGETS = {NOTHING: 10.0, WITH_MLX: 2.0}
 
 
 def write_checkpoint(folder: Path) -> Path:
@@ -29,14 +31,16 @@ def write_checkpoint(folder: Path) -> Path:
 
 
 def commands(checkpoint: Path) -> dict[str, list[str]]:
-    """Give each row's command line; the first one is what the others are divided by."""
+    """Give each row's command line; a baseline stands before the rows that are divided by it."""
     python = sys.executable
     cli = [python, "-m", "weightloom.runtime"]
     return {
-        BASELINE: [python, "-c", "pass"],
+        NOTHING: [python, "-c", "pass"],
         "import weightloom.engine": [python, "-c", "import weightloom.engine"],
         "weightloom --help": [*cli, "--help"],
-        "weightloom inspect PATH": [*cli, "inspect", str(checkpoint)],
+        "weightloom inspect --open-target": [*cli, "inspect", str(checkpoint), "--open-target"],
+        WITH_MLX: [python, "-c", "import mlx.nn"],
+        "weightloom inspect": [*cli, "inspect", str(checkpoint)],
     }
 
 
@@ -58,15 +62,16 @@ def medians(table: dict[str, list[str]], folder: Path) -> dict[str, float | None
 
 
 def report(results: dict[str, float | None]) -> str:
-    """Write the table: command, milliseconds, ratio to the baseline, verdict."""
-    base = results[BASELINE]
-    lines = [f"{'start-up':<28}{'ms':>8}{'ratio':>8}  target <= {TARGET:g}"]
+    """Write the table: command, milliseconds, ratio to the baseline above it, verdict."""
+    lines, base, target = [f"{'start-up':<34}{'ms':>8}{'ratio':>8}  target"], None, 0.0
     for name, taken in results.items():
+        if name in TARGETS:
+            base, target = taken, TARGETS[name]
         if taken is None or base is None:
-            lines.append(f"{name:<28}{'-':>8}{'-':>8}  failed")
+            lines.append(f"{name:<34}{'-':>8}{'-':>8}  failed")
         else:
-            ratio = taken / base
-            lines.append(f"{name:<28}{taken * 1e3:>8.0f}{ratio:>8.1f}  {'ok' if ratio <= TARGET else 'over'}")
+            verdict = "" if name in TARGETS else f"  <= {target:g} {'ok' if taken / base <= target else 'over'}"
+            lines.append(f"{name:<34}{taken * 1e3:>8.0f}{taken / base:>8.1f}{verdict}")
     return "\n".join(lines)
 
 
