@@ -28,9 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Convert the adapter; of the base only headers are read."""
-    from weightloom.runtime.adapting.fusing import Base
     from weightloom.runtime.adapting.writing import convert_adapter
-    from weightloom.runtime.choosing.choice import only_shipped
+    from weightloom.runtime.converting.adapter_base import base_for_adapters
     from weightloom.runtime.extras import need_mlx
     from weightloom.runtime.inspecting.reading import planned, wish_of
 
@@ -38,7 +37,7 @@ def run(args: argparse.Namespace) -> Outcome:
     source, target = Path(args.source), Path(args.target)
     with planned(_base(args.base, source), wish_of(args)) as found:
         found.plan.check()
-        base = Base(found.plan, only_shipped(found.choice).rules_in, found.config.values if found.config else {})
+        base = base_for_adapters(found)
         known = found.target.architecture
         task = None if known is None else known.task
         done = convert_adapter(source, base, task, target, args.format, args.overwrite)

@@ -9,12 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weightloom.runtime.terminal.arguments import add_reading, add_surgery
+from weightloom.runtime.terminal.arguments import add_adapter, add_reading, add_surgery
 from weightloom.runtime.terminal.command import Command
 from weightloom.runtime.terminal.outcome import AT_FAULT, FINE, Outcome
 from weightloom.runtime.terminal.text import plural, size
 
 if TYPE_CHECKING:
+    from weightloom.runtime.converting.adapter_base import AdapterVerified
     from weightloom.runtime.converting.verification import FilePair, Verification
 
 
@@ -22,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("path", help="a directory, an index or a file")
     parser.add_argument("--workdir", metavar="DIR", help="where to write (a new directory in it, removed afterwards)")
+    add_adapter(parser, "to hold against the model and to write again, too")
     add_surgery(parser)
     add_reading(parser)
 
@@ -29,6 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Verify; exit code 1 when anything differs."""
     from weightloom.engine.errors import UsageError
+    from weightloom.runtime.adapting.adapter_argument import all_weighted
+    from weightloom.runtime.converting.adapter_base import verify_adapters
     from weightloom.runtime.converting.verification import verify
     from weightloom.runtime.extras import need_mlx
     from weightloom.runtime.inspecting.reading import planned, wish_of
@@ -38,7 +42,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from weightloom.runtime.terminal.progress import progress_bar
     from weightloom.runtime.terminal.space import need_space
 
-    surgery = asked_surgery(args.surgery)
+    surgery, adapted = asked_surgery(args.surgery), all_weighted(args.adapter)
     with planned(args.path, wish_of(args)) as found:
         found.plan.check()
         if surgery is not None:
@@ -54,10 +58,24 @@ def run(args: argparse.Namespace) -> Outcome:
         workdir = Path(args.workdir or tempfile.gettempdir())
         need_space(workdir, sum(shard.source.size for shard in found.checkpoint.shards))
         with tempfile.TemporaryDirectory(prefix="weightloom-", dir=workdir) as folder:
-            result = verify(found.plan, Path(folder), partial(progress_bar, quiet=args.quiet))
-        data = {"command": "verify", "path": args.path, "choice": choice_json(found.choice), **result.to_json()}
-        code = FINE if result.equal else AT_FAULT
-        return Outcome(code, data, "\n".join(_lines(result)), "\n".join(_remarks(result)))
+            bar = partial(progress_bar, quiet=args.quiet)
+            adapters = tuple(verify_adapters(adapted, found, Path(folder), bar))
+            result = verify(found.plan, Path(folder), bar)
+        data = {
+            "command": "verify",
+            "path": args.path,
+            "choice": choice_json(found.choice),
+            **result.to_json(),
+            "adapters": [each.to_json() for each in adapters],
+        }
+        code = FINE if result.equal and all(each.result.equal for each in adapters) else AT_FAULT
+        lines = (*_lines(result), *(line for each in adapters for line in _of_adapter(each)))
+        return Outcome(code, data, "\n".join(lines), "\n".join(_remarks(result)))
+
+
+def _of_adapter(each: AdapterVerified) -> Iterator[str]:
+    yield f"{each.path}: {plural(each.changes, 'parameter')} changed, {each.replaced} replaced"
+    yield from _lines(each.result)
 
 
 def _lines(result: Verification) -> Iterator[str]:
