@@ -75,7 +75,7 @@ def convert(source: Path, order: Order, wish: Wish, progress: Progress | None = 
 
 
 def _check_layout(opened: Opened, order: Order) -> None:
-    if order.layout == GGUF or (opened.layout == GGUF and order.layout == ORIGINAL):
+    if order.layout == GGUF or (opened.layout == GGUF and order.layout == ORIGINAL and not order.packs):
         raise UsageError(
             "GGUF files are read and not written",
             expected="the name of a layout, such as hf",

@@ -82,8 +82,7 @@ def _changed(opened: Opened, order: Order, wish: Wish, place: str) -> Job:
 def _layout(choice: Choice, order: Order) -> str:
     if order.layout != ORIGINAL:
         return order.layout
-    packs = order.quantizing is not None and order.quantizing.recipe is not None
-    return MLX if packs and MLX in choice.known else choice.layout
+    return MLX if order.packs and MLX in choice.known else choice.layout
 
 
 def _copy(opened: Opened, order: Order) -> Job:

@@ -39,3 +39,8 @@ class Order:
     losses: LossPolicy = AS_DENSE
     quantizing: Quantizing | None = None
     measured: bool = False
+
+    @property
+    def packs(self) -> bool:
+        """Whether modules are packed anew, by a recipe."""
+        return self.quantizing is not None and self.quantizing.recipe is not None
