@@ -138,7 +138,8 @@ def _with_architecture(opened: Opened, choice: Choice) -> tuple[Plan, Target] | 
         text = f"not those of the architecture for {model_type or class_name!r}, which cannot be built: {error.seen}"
         return Target(text, error if isinstance(error, ConfigError) else None)
     classes = found.architecture.class_names
-    if found.half is None and class_name is not None and classes and class_name not in classes:
+    by_name = wish.architecture is not None or wish.task is not None or found.half is not None
+    if not by_name and class_name is not None and classes and class_name not in classes:
         return Target(f"not those of {found.architecture.name}, which builds {', '.join(classes)} and no {class_name}")
     alone = "" if found.half is None else f", the text model alone, by {found.half.field}"
     text = f"the parameters of {found.architecture.name} ({found.architecture.source}){alone}"
