@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weightloom.engine.errors import UsageError
+from weightloom.engine.errors import ConfigError, UsageError
+from weightloom.runtime.configs.json_file import read_json_object
 
 if TYPE_CHECKING:
     from weightloom.runtime.tokenizing.tokenizer import Tokenizer
+
+_SETTINGS = "tokenizer_config.json"
+_FIELD = "model_input_names"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +23,18 @@ class Pair:
 
     ids: tuple[int, ...]
     types: tuple[int, ...]
+
+
+def takes_types(folder: Path) -> bool:
+    """Say whether the tokenizer's settings want token types given to the model: unless they list others alone.
+
+    Raises ConfigError where `model_input_names` is no list.
+    """
+    path = folder / _SETTINGS
+    listed = read_json_object(path).get(_FIELD)
+    if listed is not None and not isinstance(listed, list):
+        raise ConfigError(f"{_FIELD} is {listed!r}", expected="a list of names", file=path, field=_FIELD)
+    return listed is None or "token_type_ids" in listed
 
 
 def encode_pairs(tokenizer: Tokenizer, first: str, seconds: Sequence[str], limit: int | None) -> list[Pair]:

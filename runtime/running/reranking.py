@@ -13,7 +13,7 @@ from weightloom.engine.errors import ConfigError, UsageError
 from weightloom.plugins.labels import label_names
 from weightloom.runtime.running.batches import in_batches, mask_of, padded
 from weightloom.runtime.running.judging import judged_rows, read_judge
-from weightloom.runtime.running.pairs import encode_pairs
+from weightloom.runtime.running.pairs import encode_pairs, takes_types
 from weightloom.runtime.running.refusals import need_task, need_texts
 from weightloom.runtime.running.text_settings import TextSettings, read_text_settings, row_limit
 from weightloom.runtime.running.token_ids import need_known_ids
@@ -68,11 +68,12 @@ def _classified(
     pairs = encode_pairs(m.need_tokenizer(), query, documents, row_limit(m, texts, max_length))
     for pair in pairs:
         need_known_ids(m, pair.ids)
+    typed = takes_types(m.folder)
 
     def run(batch: list[int]) -> list[mx.array]:
         rows = [pairs[number].ids for number in batch]
         types = padded([pairs[number].types for number in batch])
-        logits = m.model(padded(rows), mask_of(rows), types).astype(mx.float32)
+        logits = m.model(padded(rows), mask_of(rows), types if typed else None).astype(mx.float32)
         mx.eval(logits)
         return list(logits)
 

@@ -118,6 +118,16 @@ def test_truncation_is_that_of_the_reference(m: LoadedModel, one: str, two: str,
     assert (list(found.ids), list(found.types)) == (expected.ids, expected.type_ids)
 
 
+def test_token_types_go_to_the_model_unless_the_tokenizers_settings_list_others_alone(tmp_path: Path) -> None:
+    path = pair_tokenizer(classifier(tmp_path), model_input_names=["input_ids", "attention_mask"])
+    m = load(path)
+    ids = mx.array([m.need_tokenizer().backend.encode(QUERY, "a").ids])
+    assert np.isclose(rerank(m, QUERY, ["a"])[0], sigmoid(np.array(m.model(ids))[0, 0]), atol=1e-5)
+    pair_tokenizer(path, model_input_names="input_ids")
+    with pytest.raises(ConfigError, match="model_input_names is 'input_ids'"):
+        rerank(load(path), QUERY, ["a"])
+
+
 def test_the_call_itself_may_be_off(m: LoadedModel, tmp_path: Path) -> None:
     calls: list[tuple[Any, Any]] = [(QUERY, "one text"), (QUERY, []), (QUERY, [3]), (3, ["a"])]
     for query, documents in calls:
