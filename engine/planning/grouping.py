@@ -26,6 +26,11 @@ def grouped_names(names: Iterable[str], most: int | None = EXAMPLES) -> Iterator
     return _first(_by_layer(_by_shape(names)), most)
 
 
+def count_grouped(names: Iterable[str]) -> int:
+    """Say how many lines `grouped_names` makes of names, uncut."""
+    return len(_by_layer(_by_shape(names)))
+
+
 def grouped_by_first(lines: Iterable[str], most: int | None = EXAMPLES) -> Iterator[str]:
     """Join lines that differ in numbers alone, as the first of them: for lines that are about those numbers."""
     groups = {

@@ -171,11 +171,6 @@ class LoadReport:
             sets |= dict.fromkeys(joined, joined)
         return tuple(sorted({tuple(sorted(names)) for names in sets.values()}))
 
-    @property
-    def kinds(self) -> int:
-        """How many kinds of finding there are."""
-        return sum(bool(getattr(self, field.name)) for field in fields(self))
-
     def to_json(self) -> dict[str, Any]:
         """Give every name of every kind."""
         return {f.name: [_plain(item) for item in getattr(self, f.name)] for f in fields(self)}
@@ -183,11 +178,15 @@ class LoadReport:
     def lines(self, examples: int | None = EXAMPLES) -> Iterator[str]:
         """Give the report as text, names grouped by shape, at most `examples` lines a kind (None: all names)."""
         for field in fields(self):
-            items = getattr(self, field.name)
-            if items:
-                yield f"{field.name.replace('_', ' ')}: {len(items)}"
-                group = _GROUPING.get(field.name, grouped)
-                yield from (f"  {line}" for line in group([str(item) for item in items], examples))
+            yield from self.lines_of(field.name, examples)
+
+    def lines_of(self, kind: str, examples: int | None = EXAMPLES) -> Iterator[str]:
+        """Give what was found of one kind, such as `missing`, in the same way; nothing where there is nothing."""
+        items = getattr(self, kind)
+        if items:
+            yield f"{kind.replace('_', ' ')}: {len(items)}"
+            group = _GROUPING.get(kind, grouped)
+            yield from (f"  {line}" for line in group([str(item) for item in items], examples))
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 from weightloom.engine.errors import PlanError
 from weightloom.engine.plan import Plan
+from weightloom.engine.planning.grouping import count_grouped
 from weightloom.engine.planning.report import LoadReport
 
-# In all: an error is read on one screen.
-_EXAMPLES = 8
+# Of missing and unexpected names in all, and of all other kinds: an error is read on one screen.
+_NAMES = 10
+_OTHERS = 8
 
 
 def problem(plan: Plan, strict: bool) -> PlanError | None:
@@ -26,7 +28,7 @@ def problem(plan: Plan, strict: bool) -> PlanError | None:
         incomplete=report.incomplete,
         ambiguous=report.ambiguous,
     )
-    lines = list(blocking.lines(max(3, _EXAMPLES // max(1, blocking.kinds))))
+    lines = list(_lines(blocking))
     if not lines and plan.groups:
         return None
     if not lines and not plan.sources and not plan.params:
@@ -45,6 +47,17 @@ def problem(plan: Plan, strict: bool) -> PlanError | None:
         tensor=first,
         rule=rule,
     )
+
+
+def _lines(report: LoadReport) -> Iterator[str]:
+    """Give a few lines of each kind; what is in the file says more than what is not, and comes with more."""
+    missing, unexpected = count_grouped(report.missing), count_grouped(report.unexpected)
+    shown = min(missing, max(2, _NAMES - unexpected))
+    yield from report.lines_of("missing", shown)
+    yield from report.lines_of("unexpected", _NAMES - shown)
+    kinds = [name for name in ("mismatched", "incomplete", "ambiguous") if getattr(report, name)]
+    for kind in kinds:
+        yield from report.lines_of(kind, _OTHERS // len(kinds))
 
 
 def _names(report: LoadReport) -> Iterator[str]:
