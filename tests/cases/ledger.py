@@ -27,8 +27,9 @@ class Covering:
 
 def listed() -> Mapping[str, Mapping[str, str]]:
     """Give the cases, each with its line, under `done` and `open`."""
-    loaded: dict[str, dict[str, str]] = yaml.safe_load((_TESTS / "cases" / "cases.yaml").read_text(encoding="utf-8"))
-    return loaded
+    loaded: dict[str, dict[str, str] | None]
+    loaded = yaml.safe_load((_TESTS / "cases" / "cases.yaml").read_text(encoding="utf-8"))
+    return {state: cases or {} for state, cases in loaded.items()}
 
 
 def coverings() -> list[Covering]:
