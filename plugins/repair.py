@@ -1,8 +1,8 @@
 """Numbers of a config as people have them: in quotes, whole but with a point, or null. Repaired by field, and named.
 
-What a family reads is declared by the dataclass of its fields; only what that, or the rotary settings, want as a
-number or a list of numbers is looked at. A null for a number, or for true or false, is left out, so that the field's
-own default stands; without a default it stays, and is refused where it is read.
+What a family reads is declared by the dataclass of its fields; only what that, or the sections that all families have
+alike, want as a number or a list of numbers is looked at. A null for a number, or for true or false, is left out, so
+that the field's own default stands; without a default it stays, and is refused where it is read.
 """
 
 from __future__ import annotations
@@ -48,13 +48,20 @@ class Repaired:
     __hash__ = None  # type: ignore[assignment]  # it holds a mapping
 
 
-_ROPE_SECTIONS = ("rope_scaling", "rope_parameters")
 _ROPE: Mapping[str, Wanted] = {
     "rope_theta": Wanted(float, optional=True),
     "partial_rotary_factor": Wanted(float, optional=True),
     "original_max_position_embeddings": Wanted(int),
     **dict.fromkeys(("factor", "low_freq_factor", "high_freq_factor", "attention_factor"), Wanted(float)),
     **dict.fromkeys(("beta_fast", "beta_slow", "mscale", "mscale_all_dim"), Wanted(float)),
+}
+_PACKING: Mapping[str, Wanted] = {"group_size": Wanted(int), "bits": Wanted(int)}
+# What sections want, and the sections by layer type or by module that are in them.
+_SECTIONS = {
+    "rope_scaling": _ROPE,
+    "rope_parameters": _ROPE,
+    "quantization": _PACKING,
+    "quantization_config": {**_PACKING, "weight_block_size": Wanted(int, listed=True)},
 }
 # Fields that readers shared by the families take, beside those of the dataclasses.
 _SHARED: Mapping[str, Wanted] = {
@@ -69,9 +76,9 @@ _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})
 
 
 def repaired_numbers(fields: type[Any], content: Mapping[str, Any]) -> Repaired:
-    """Repair the fields of a config that dataclass `fields`, or the rotary settings, want as numbers."""
+    """Repair the fields of a config that `fields`, or its rotary settings or packing, want as numbers."""
     made = _of_object(content, {**_SHARED, **dict(_wanted(fields))}, "")
-    sections = {name: _of_section(name, made.content[name]) for name in _ROPE_SECTIONS if name in made.content}
+    sections = {name: _of_section(name, made.content[name]) for name in _SECTIONS if name in made.content}
     found = {**made.content, **{name: value for name, (value, _) in sections.items()}}
     return Repaired(found, (*made.repairs, *(repair for _, repairs in sections.values() for repair in repairs)))
 
@@ -94,12 +101,13 @@ def _is_union(hint: Any) -> bool:
 
 
 def _of_section(name: str, section: Any) -> tuple[Any, tuple[Repair, ...]]:
-    """Repair a section of rotary settings, or each of its sections by layer type."""
+    """Repair a section, and each of those that are in it."""
     if not isinstance(section, Mapping):
         return section, ()
-    flat = _of_object(section, _ROPE, f"{name}.")
+    wanted = _SECTIONS[name]
+    flat = _of_object(section, wanted, f"{name}.")
     nested = sorted(key for key, value in section.items() if isinstance(value, Mapping))
-    parts = {key: _of_object(section[key], _ROPE, f"{name}.{key}.") for key in nested}
+    parts = {key: _of_object(section[key], wanted, f"{name}.{key}.") for key in nested}
     repairs = (*flat.repairs, *(repair for part in parts.values() for repair in part.repairs))
     return {**flat.content, **{key: part.content for key, part in parts.items()}}, repairs
 

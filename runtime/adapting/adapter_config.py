@@ -7,7 +7,7 @@ the field's name; a field that is not known and set to something is a note.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from math import sqrt
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +18,7 @@ from weightloom.plugins.config import read
 from weightloom.plugins.layers.checks import LARGEST
 from weightloom.runtime.configs.config import read_config
 from weightloom.runtime.configs.finite import is_finite
+from weightloom.runtime.configs.repairs import repair_lines
 
 NAME = "adapter_config.json"
 _LORA = "LORA"
@@ -105,7 +106,9 @@ def read_adapter_config(path: Path) -> AdapterConfig:
             file=path,
         )
     try:
-        return _checked(read_config(path).values)
+        config = read_config(path)
+        checked = _checked(config.values)
+        return replace(checked, notes=(*repair_lines(config), *checked.notes))
     except ConfigError as error:
         raise ConfigError(
             error.seen, expected=error.expected, hint="correct it, or fuse with PEFT", file=path, field=error.field

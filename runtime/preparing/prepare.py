@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weightloom.engine import Plan
@@ -85,11 +86,19 @@ def _module(read: Reading, planner: Planner) -> tuple[nn.Module, QuantizedSet]:
     try:
         module = built(read.architecture, read.config, open_target.params.keys())
     except ConfigError as error:
-        file = error.file or opened.need_config().path
-        raise ConfigError(error.seen, expected=error.expected, hint=error.hint, file=file, field=error.field) from error
+        raise _in_the_whole(error, read, opened.need_config().path) from error
     quantized = with_tied(_quantized(module, open_target, read, planner), param_specs(module), open_target)
     quantize(module, quantized.modules)
     return module, quantized
+
+
+def _in_the_whole(error: ConfigError, read: Reading, config: Path) -> ConfigError:
+    """Give the error with the field, and the file, as the whole's config has them."""
+    own = error.field or ""
+    field = own if read.half is None else read.half.place(own)
+    seen = f"{field}{error.seen.removeprefix(own)}" if own and error.seen.startswith(own) else error.seen
+    file = error.file or config
+    return ConfigError(seen, expected=error.expected, hint=error.hint, file=file, field=field or None)
 
 
 def _quantized(module: nn.Module, open_target: Plan, read: Reading, planner: Planner) -> QuantizedSet:

@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
+from tests.cases.test_adapter_load import adapter, pair
 from tests.runtime.models import config_of, write_model
 from tests.runtime.support import Cli
+from weightloom.engine.errors import ConfigError
+from weightloom.plugins.llama import Fields
+from weightloom.plugins.repair import repaired_numbers
 from weightloom.runtime import inspect, load
 from weightloom.runtime.choosing.choice import Wish
 from weightloom.runtime.converting.conversion import Order, convert
@@ -100,6 +104,40 @@ def test_numbers_in_lists_are_repaired_item_by_item(tmp_path: Path) -> None:
         "config.json: mlp_only_layers[0] is '0'; read as the number 0",
         "config.json: mlp_only_layers[1] is 1.0; read as the number 1",
     )
+
+
+def test_sizes_of_packing_are_repaired_of_all_and_of_single_modules() -> None:
+    packing = {"group_size": "32", "bits": 4.0, "model.lm_head": {"bits": "8"}, "other": {"bits": None}}
+    found = repaired_numbers(
+        Fields, {"quantization": packing, "quantization_config": {"weight_block_size": ["128", 1]}}
+    )
+    assert found.content["quantization"] == {
+        **{"group_size": 32, "bits": 4},
+        **{"model.lm_head": {"bits": 8}, "other": {"bits": None}},
+    }
+    assert [repair.field for repair in found.repairs] == [
+        "quantization.group_size",
+        "quantization.bits",
+        "quantization.model.lm_head.bits",
+        "quantization_config.weight_block_size[0]",
+    ]
+
+
+def test_an_error_in_a_nested_config_names_the_field_where_it_is(nested: Path) -> None:
+    text = config_of("llama", num_attention_heads="four")
+    (nested / "config.json").write_text(json.dumps({"model_type": "llava", "text_config": text}))
+    with pytest.raises(ConfigError, match=r"text_config\.num_attention_heads is 'four'") as caught:
+        load(nested)
+    assert caught.value.field == "text_config.num_attention_heads"
+    assert caught.value.file == str(nested / "config.json")
+
+
+def test_repairs_of_an_adapters_config_are_noted(flat: Path, tmp_path: Path) -> None:
+    folder = adapter(tmp_path / "adapter", pair())
+    file = folder / "adapter_config.json"
+    file.write_text("\ufeff" + file.read_text())
+    notes = load(flat, adapter=folder).notes
+    assert f"{folder}: adapter_config.json: a byte-order mark is left out" in notes
 
 
 def test_surgery_keeps_them_in_the_report(flat: Path, tmp_path: Path) -> None:
