@@ -47,6 +47,7 @@ def test_logits_are_those_of_the_merged_model(case: Case, rows: list[Row], tmp_p
     rows.append((case.name, *figures))  # type: ignore[arg-type]
     assert figures[0] > 1e-2
     assert max(figures[1:3]) <= CLOSE
+    assert not [note for note in m.notes if "adapter_config.json" in note]
     assert m.adapters is not None
     m.adapters.use()
     assert np.array_equal(whole(m.model, made.tokens), whole(load(made.base).model, made.tokens))
