@@ -56,3 +56,23 @@ def test_logits_are_those_of_mlx_lm(key: str, kind: str, tmp_path: Path) -> None
     reference = np.array(model(mx.array(tokens.astype(np.int32))))
     assert np.abs(reference - plain).max() > 1e-2
     assert_close(whole(load(base, adapter=tmp_path / "adapter").model, tokens), reference)
+
+
+@pytest.mark.parametrize("kind", ["lora", "dora"])
+def test_logits_beside_packed_weights_are_those_of_mlx_lm(kind: str, tmp_path: Path) -> None:
+    """Lengths are those of the unpacked rows."""
+    from mlx_lm.utils import load_model, quantize_model, save_model
+
+    class_name, config_name, sizes = REFERENCES["llama"]
+    tokens, plain = write_reference(class_name, config_name, tmp_path / "plain", LENGTH, **sizes)
+    old = as_v4(config_of(tmp_path / "plain"))
+    (tmp_path / "plain" / "config.json").write_text(json.dumps(old))
+    model, _ = load_model(tmp_path / "plain")
+    packed, config = quantize_model(model, old, 32, 4, quant_predicate=lambda path, _: "down_proj" not in path)
+    save_model(tmp_path / "base", packed, donate_model=True)
+    (tmp_path / "base" / "config.json").write_text(json.dumps(config))
+    keys = ["self_attn.q_proj", "mlp.down_proj", "lm_head"]
+    model = adapted(tmp_path / "base", tmp_path / "adapter", keys, kind)
+    reference = np.array(model(mx.array(tokens.astype(np.int32))))
+    assert np.abs(reference - plain).max() > 1e-2
+    assert_close(whole(load(tmp_path / "base", adapter=tmp_path / "adapter").model, tokens), reference)
