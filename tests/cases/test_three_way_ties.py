@@ -8,11 +8,13 @@ from itertools import combinations, pairwise
 from pathlib import Path
 
 import mlx.core as mx
+import numpy as np
 import pytest
 
 from tests.cases.fixtures import Array, const, contents, filled, names_in, plan_of, specs, to_mlx, write
-from weightloom.engine import Plan, PlanError, Tie, save_plan
+from weightloom.engine import Plan, PlanError, Sharding, Tie, save_plan
 from weightloom.engine.planning.cast import with_dtype
+from weightloom.engine.planning.part import part_of
 from weightloom.engine.saving.save import convert
 
 SHARED = "model.shared.weight"
@@ -103,3 +105,30 @@ def test_of_several_ties_the_one_counts_whose_other_end_is_there(tmp_path: Path)
     for params in (PARAMS, None):
         tied = plan_of(tmp_path, rules, params).report.tied
         assert {(each.parameter, each.other) for each in tied if each.copy} == {(ENDS[3], SHARED)}
+
+
+@pytest.mark.parametrize("names", [ENDS[:1], ENDS[3:], ENDS], ids=["shared", "head", "all"])
+def test_a_rank_may_cut_each_end_in_its_own_way(tmp_path: Path, names: tuple[str, ...]) -> None:
+    """Ends that are cut alike stay one array; one that is cut otherwise is read apart."""
+    plan = plan_for(tmp_path / "in", names, RULES)
+    table = file_of(names)[names[0]]
+    loaded = plan.load(
+        Sharding(1, 2, {"lm_head": "vocab", "shared": "vocab", "encoder": "row", "decoder": "replicate"})
+    )
+    wanted = dict(zip(ENDS, (table[3:], table[:, 2:], table, table[3:]), strict=True))
+    for name, part in wanted.items():
+        assert np.array_equal(np.array(loaded[name]), part), name
+    assert loaded["lm_head.weight"] is loaded[SHARED]
+
+
+def test_a_part_of_a_plan_keeps_its_ties(tmp_path: Path) -> None:
+    """What one stage of several holds: the ends that are there are one array, and a cast hides no difference."""
+    plan = plan_for(tmp_path / "in", ENDS, RULES)
+    part = part_of(with_dtype(plan, "BF16"), {SHARED, "lm_head.weight"})
+    loaded = part.load()
+    assert set(loaded) >= {SHARED, "lm_head.weight"} and loaded[SHARED] is loaded["lm_head.weight"]
+    file = file_of(ENDS)
+    write(tmp_path / "in" / "model.safetensors", {**file, "lm_head.weight": np.nextafter(file[SHARED], 9)})
+    other = part_of(with_dtype(plan_of(tmp_path / "in", RULES, PARAMS), "BF16"), {SHARED, "lm_head.weight"})
+    with pytest.raises(PlanError, match=r"lm_head\.weight and model\.shared\.weight differ"):
+        other.load()
