@@ -71,8 +71,12 @@ class Fit:
 
     def differences(self, spec: TensorSpec, wanted: TensorSpec) -> tuple[Difference, ...]:
         """Say why a tensor cannot be a parameter; () where it can."""
-        shape: tuple[Difference, ...] = () if spec.shape == wanted.shape else ("shape",)
+        shape = () if spec.shape == wanted.shape else (_shapes_differ(spec.shape, wanted.shape),)
         return shape if _one_class(spec, wanted) else (*shape, "dtype class")
+
+
+def _shapes_differ(shape: tuple[int, ...], wanted: tuple[int, ...]) -> Difference:
+    return "transposed" if len(shape) == 2 and shape == wanted[::-1] else "shape"
 
 
 def _one_class(spec: TensorSpec, wanted: TensorSpec) -> bool:

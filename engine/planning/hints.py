@@ -7,6 +7,7 @@ from typing import Any
 
 from weightloom.engine.mapping.claims import Tie
 from weightloom.engine.planning.layer_hints import layer_hints
+from weightloom.engine.planning.mismatch_hints import mismatch_hints
 from weightloom.engine.planning.name_hints import near_names
 from weightloom.engine.planning.prefix_hint import Trial, prefix_hint
 from weightloom.engine.planning.report import LoadReport
@@ -22,12 +23,17 @@ def hints(
     trial: Trial,
 ) -> tuple[str, ...]:
     """Give likely causes of what the report has missing and unexpected; `trial` plans anew under another prefix."""
-    if params is None or not (report.missing or report.unexpected):
+    if params is None or not (report.missing or report.unexpected or report.mismatched):
         return ()
     prefix = prefix_hint(report, trial)
     if prefix is not None:
         return (prefix,)
-    return (*layer_hints(report, params, config), *near_names(report), *_sleeping_ties(report, asleep, config))
+    return (
+        *mismatch_hints(report),
+        *layer_hints(report, params, config),
+        *near_names(report),
+        *_sleeping_ties(report, asleep, config),
+    )
 
 
 def _sleeping_ties(report: LoadReport, asleep: Sequence[Tie], config: Mapping[str, Any]) -> Iterator[str]:

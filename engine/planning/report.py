@@ -23,7 +23,7 @@ _GROUPING = {
     "repaired": as_they_are,
     "hints": as_they_are,
 }
-Difference = Literal["shape", "dtype class", "ops"]
+Difference = Literal["shape", "transposed", "dtype class", "ops"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cases.fixtures import TM_RULES, specs, t0_shapes, tm, tm_fused
-from weightloom.engine import Checkpoint, Drop, Plan, Rule, Tie, WeightRenaming, build_plan
+from weightloom.engine import Checkpoint, Drop, Plan, Rule, TensorSpec, Tie, WeightRenaming, build_plan
 
 T0 = t0_shapes()
 Shapes = Mapping[str, tuple[int, ...]]
@@ -121,6 +121,21 @@ def test_mismatches_say_in_what_they_differ() -> None:
         assert plan.ok(strict=False) is (wanted is None)
         said = str(plan.report)
         assert ("another class of dtype" in said) is ("dtype class" in (wanted or ()))
+
+
+def test_what_is_the_other_way_round_is_said() -> None:
+    name = "model.layers.0.mlp.up_proj.weight"
+    found = plan_for({**T0, name: (8, 12)}, T0).report
+    assert found.mismatched[0].differs == ("transposed",)
+    assert f"such as {name}, are the other way round" in found.hints[0] and "Transpose" in found.hints[0]
+    assert not plan_for({**T0, name: (8, 13)}, T0).report.hints
+
+
+def test_words_without_scales_are_said() -> None:
+    file = specs(T0)
+    file["model.norm.weight"] = TensorSpec("U32", (8,))
+    (hint,) = build_plan(Checkpoint.from_specs(file), [], specs(T0)).report.hints
+    assert "model.norm.weight, hold words or codes where floats are wanted" in hint and "scales" in hint
 
 
 def test_the_full_list_is_there_on_demand() -> None:

@@ -1,0 +1,26 @@
+"""What tensors of another shape or class of dtype probably are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from weightloom.engine.planning.report import LoadReport
+
+# As a spec is written: dtypes that hold what scales give a value.
+_PACKED = ("U32", "I32", "U8", "I8", "F8_", "F4")
+
+
+def mismatch_hints(report: LoadReport) -> Iterator[str]:
+    """Name what is stored the other way round, and words or codes where floats are wanted."""
+    turned = [each for each in report.mismatched if "transposed" in each.differs]
+    if turned:
+        yield (
+            f"{len(turned)} tensors, such as {turned[0].sources[0]}, are the other way round: "
+            "the file is in another layout, or a `convert` rule with Transpose is missing"
+        )
+    packed = [each for each in report.mismatched if "dtype class" in each.differs and each.seen.startswith(_PACKED)]
+    if packed:
+        yield (
+            f"{len(packed)} tensors, such as {packed[0].sources[0]}, hold words or codes where floats are wanted: "
+            "they are packed, and their scales are not in the file or have other names"
+        )
