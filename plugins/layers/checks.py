@@ -10,6 +10,7 @@ from weightloom.plugins.config import refuse_unless
 
 FULL, SLIDING = "full_attention", "sliding_attention"
 LARGEST = 2**31 - 1
+_WIDEST_HEAD = 2**16
 
 
 def refuse_non_positive(sizes: Mapping[str, int | float]) -> None:
@@ -22,14 +23,20 @@ def head_dim_of(given: int | None, hidden_size: int, heads: int) -> int:
     """Give the size of a head: as given, else an equal part of the hidden size; raises ConfigError otherwise."""
     if given is not None:
         refuse_non_positive({"head_dim": given})
-        return given
+        return _of_ordinary_size(given)
     refuse_unless(
         hidden_size % heads == 0,
         "hidden_size",
         hidden_size,
         f"a multiple of num_attention_heads, {heads}, or a head_dim",
     )
-    return hidden_size // heads
+    return _of_ordinary_size(hidden_size // heads)
+
+
+def _of_ordinary_size(head_dim: int) -> int:
+    # What is computed of each dim of a head is computed as a model is made, before any shape is compared.
+    refuse_unless(head_dim <= _WIDEST_HEAD, "head_dim", head_dim, f"{_WIDEST_HEAD} at most")
+    return head_dim
 
 
 def kv_heads_of(given: int | None, heads: int) -> int:

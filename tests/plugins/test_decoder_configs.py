@@ -38,6 +38,7 @@ def field_of(name: str, changes: dict[str, Any]) -> str | None:
         ("num_key_value_heads", 0),
         ("head_dim", 0),
         ("head_dim", 7),
+        ("head_dim", 2**20),
         ("hidden_act", "tanhish"),
         ("rms_norm_eps", "1e-6"),
         ("rms_norm_eps", float("nan")),
