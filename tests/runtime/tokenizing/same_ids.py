@@ -12,14 +12,19 @@ WORDS = ["hello", "the", " ", "  ", "aaa", "\n", "東京", "é", "0", "12345", "
 mixed = st.lists(st.sampled_from(WORDS) | st.text(st.characters(codec="utf-8"), max_size=4), max_size=12).map("".join)
 
 
-def assert_same_ids(reference: Any, made: tokenizers.Tokenizer) -> None:
-    """Texts without control pieces, which sentencepiece never finds in one, have the same ids."""
-    unigram = type(made.model).__name__ == "Unigram"
+def assume_plain(made: tokenizers.Tokenizer, text: str) -> None:
+    """Leave out texts with special tokens, which are found whole here and never by the libraries that are compared."""
     whole = [token.content for token in made.get_added_tokens_decoder().values() if token.special]
+    assume(not any(token in text for token in whole))
+
+
+def assert_same_ids(reference: Any, made: tokenizers.Tokenizer) -> None:
+    """Texts without control pieces have the same ids."""
+    unigram = type(made.model).__name__ == "Unigram"
 
     @given(text=mixed)
     def same(text: str) -> None:
-        assume(not any(token in text for token in whole))
+        assume_plain(made, text)
         mine, ids = made.encode(text, add_special_tokens=False).ids, reference.encode(text)
         assert mine == ids or (unigram and _equally_likely(reference, mine, ids))
 
