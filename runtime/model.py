@@ -36,8 +36,9 @@ class LoadedModel:
     this process holds of a model that is cut among several, None where it has all. `opened` are the files that it was
     read from, `decision` what they were taken for and why, `cast` the dtype that it was cast to, as safetensors spells
     it, and `surgery` the file of what was done. `packed` are the modules that are packed, by path, where that is not as
-    in the files. `adapters` switches what is beside the parameters, None where nothing is, and `fused` are those that
-    were fused into them. `half` says what is here where it is the text model alone of a checkpoint of several.
+    in the files; `vendor` those that came in a vendor's format, None where none did. `adapters` switches what is beside
+    the parameters, None where nothing is, and `fused` are those that were fused into them. `half` says what is here
+    where it is the text model alone of a checkpoint of several.
     """
 
     model: nn.Module
@@ -58,6 +59,7 @@ class LoadedModel:
     half: TextHalf | None = None
     surgery: Path | None = None
     packed: Mapping[str, Quantization] | None = None
+    vendor: Mapping[str, Quantization] | None = None
     adapters: Adapters | None = None
     fused: tuple[Weighted, ...] = ()
 

@@ -122,6 +122,8 @@ def _anew(opened: Opened, choice: Choice, order: Order) -> Job:
     config = config if config is None or not found.losses else with_packing(config, plan)
     if config is not None and order.quantizing is not None:
         config = with_quantization(config, section_of(packed_modules(plan)))
+    elif config is not None and found.kept_packed is not None:
+        config = with_quantization(config, section_of(found.kept_packed))
     beside = {**_of_gguf(opened), **({} if config is None else {CONFIG_NAME: config})}
     tensors, nbytes = _size(plan)
     about = () if found.quantized is None else found.quantized.notes
@@ -139,9 +141,12 @@ def _rounding(found: ConversionPlan, order: Order) -> tuple[Rounding, ...]:
 
 def _keeping(opened: Opened, choice: Choice, order: Order) -> Job:
     """Write a layout with what it has no room for in a file of its own."""
-    plan = conversion_plan(opened, choice, order.layout, None).plan
+    found = conversion_plan(opened, choice, order.layout, None)
+    plan = found.plan
     config = _config(opened, choice, order, None)
     config = None if config is None else with_names(config, modules_made(plan))
+    if config is not None and found.kept_packed is not None:
+        config = with_quantization(config, section_of(found.kept_packed))
     shard = kept_beside(opened, choice, plan, order.layout, config)
     beside = {} if config is None else {CONFIG_NAME: config}
     tensors, nbytes = _size(plan)

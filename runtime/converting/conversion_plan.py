@@ -12,6 +12,8 @@ from weightloom.engine.plan import Plan
 from weightloom.engine.planning.build import build_plan
 from weightloom.engine.planning.floats import check_floats, with_floats
 from weightloom.engine.planning.fresh import save_plan
+from weightloom.engine.quantizing.quantization import Quantization
+from weightloom.plugins.quantization import SECTION
 from weightloom.runtime.adapting.adapter_plan import refuse_unless_taken
 from weightloom.runtime.adapting.fusing import Base, Fused, fused
 from weightloom.runtime.adapting.losses import AS_DENSE, Loss, LossPolicy
@@ -24,7 +26,9 @@ from weightloom.runtime.inspecting.reading import plan_opened
 from weightloom.runtime.opening.layout_record import MLX
 from weightloom.runtime.opening.opening import GGUF, Opened
 from weightloom.runtime.preparing.casting import casting
+from weightloom.runtime.preparing.planner import Form
 from weightloom.runtime.preparing.prepare import Prepared
+from weightloom.runtime.quantizing.config_section import written_names
 from weightloom.runtime.quantizing.quantized_plan import Packables, Quantized
 from weightloom.runtime.quantizing.wish import Quantizing
 from weightloom.runtime.saving.order import CANONICAL, ORIGINAL
@@ -37,7 +41,8 @@ class ConversionPlan:
     """The plan, the tensors that the layout leaves out, and the dtype that floats were cast to.
 
     Of adapters that are fused: what rounding takes of each packed parameter's change, and what was set aside.
-    `quantized` is what was quantized, None where that was not asked for.
+    `quantized` is what was quantized, None where that was not asked for; `kept_packed` the modules that a vendor packed
+    and that still are, by the paths that are written, None where no vendor packed any.
     """
 
     plan: Plan
@@ -46,6 +51,7 @@ class ConversionPlan:
     notes: tuple[str, ...] = ()
     dtype: str | None = None
     quantized: Quantized | None = None
+    kept_packed: Mapping[str, Quantization] | None = None
 
 
 def conversion_plan(
@@ -78,11 +84,14 @@ def conversion_plan(
     block = block_size(config) if layout == MLX else None
     # No architecture has parameters for codes.
     by_rules = choice if block is None else replace(choice, wish=replace(choice.wish, open_target=True))
-    plan, target = plan_opened(opened, by_rules)
+    form = None if block is not None else _form(layout, quantizing)
+    plan, target = plan_opened(opened, by_rules, form)
+    if target.obstacle is not None and (target.obstacle.field or "").startswith(SECTION):
+        raise target.obstacle
     plan.check()
     if block is not None and (adapters or surgery is not None or quantizing is not None):
         plan, block = with_floats(plan, block), None  # what is done to the scales of codes would be passed over
-    known = None if quantizing is None else Packables(quantizing, _prepared(opened, choice))
+    known = None if quantizing is None else Packables(quantizing, _prepared(opened, choice, form or Form.FLOATS))
     plan = plan if known is None else known.unpacked(plan)
     if adapters and target.architecture is not None:
         refuse_unless_taken(target.architecture)
@@ -98,15 +107,17 @@ def conversion_plan(
         plan = _floats(plan, block)
     packed = None if known is None else known.packed(plan, config)
     plan = plan if packed is None else packed.plan
+    vendor = None if target.prepared is None or target.prepared.vendor is None else target.prepared.quantized.modules
     if layout != CANONICAL:
-        plan = plan.then(save_plan(_target_rules(choice, layout), plan.params, config).inverse())
+        written = save_plan(_target_rules(choice, layout), plan.params, config)
+        vendor, plan = None if vendor is None else written_names(vendor, written), plan.then(written.inverse())
     notes = (*fusing.notes, *cast.notes)
-    return ConversionPlan(plan, tuple(sorted(left_out)), fusing.losses, notes, cast.dtype, packed)
+    return ConversionPlan(plan, tuple(sorted(left_out)), fusing.losses, notes, cast.dtype, packed, vendor)
 
 
-def _prepared(opened: Opened, choice: Choice) -> Prepared:
+def _prepared(opened: Opened, choice: Choice, form: Form) -> Prepared:
     """Give the model whose modules say what can be packed; raises UsageError where none is installed."""
-    _, target = plan_opened(opened, choice)
+    _, target = plan_opened(opened, choice, form)
     if target.prepared is None:
         raise target.obstacle or UsageError(
             f"{target}: nothing says which modules can be quantized",
@@ -116,6 +127,13 @@ def _prepared(opened: Opened, choice: Choice) -> Prepared:
             field="quantize",
         )
     return target.prepared
+
+
+def _form(layout: str, quantizing: Quantizing | None) -> Form:
+    """Say how modules go on that a vendor packed: what is published has no place for MLX's packing."""
+    if quantizing is not None:
+        return Form.FLOATS if quantizing.unpack else Form.PACKED
+    return {CANONICAL: Form.PACKED, MLX: Form.SHARED}.get(layout, Form.FLOATS)
 
 
 def _by_config(choice: Choice, values: Mapping[str, Any]) -> Choice:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from weightloom.engine.plan import Plan
     from weightloom.plugins.architecture import Architecture
+    from weightloom.runtime.preparing.planner import Form
     from weightloom.runtime.preparing.prepare import Prepared
 
 
@@ -95,20 +96,25 @@ def _text_choice(opened: Opened, wish: Wish, path: str) -> Choice | None:
     return find_choice(config, replace(wish, model_type=own)) if isinstance(own, str) else None
 
 
-def plan_opened(opened: Opened, choice: Choice) -> tuple[Plan, Target]:
-    """Give the plan of an opened checkpoint and what its target is; raises PluginError for a clash of plugins."""
-    from weightloom.engine.planning.build import build_plan
+def plan_opened(opened: Opened, choice: Choice, form: Form | None = None) -> tuple[Plan, Target]:
+    """Give the plan of an opened checkpoint and what its target is; raises PluginError for a clash of plugins.
 
-    known = _with_architecture(opened, choice)
+    `form` is how modules go on that a vendor packed; without one an open target has their tensors as they are.
+    """
+    from weightloom.runtime.preparing.planner import Form, Planner, planner_of
+
+    known = _with_architecture(opened, choice, form)
     if isinstance(known, tuple):
         return known
     config = opened.config.values if opened.config else None
-    plan = build_plan(opened.checkpoint, choice.rules(), config=config)
+    as_is = form is None or known.obstacle is not None
+    planner = Planner(opened) if as_is else planner_of(opened, choice.layout, form or Form.PACKED)
+    plan = planner.plan(choice.rules(), config=config)
     plan = plan if opened.config is None else with_repairs(plan, opened.config)
     return plan, replace(known, text=f"open: {known}")
 
 
-def _with_architecture(opened: Opened, choice: Choice) -> tuple[Plan, Target] | Target:
+def _with_architecture(opened: Opened, choice: Choice, form: Form | None) -> tuple[Plan, Target] | Target:
     """Plan against an architecture's parameters; or say why there are none to plan against."""
     wish = choice.wish
     if wish.open_target or (wish.model_type is not None and not wish.text_only):
@@ -129,7 +135,10 @@ def _with_architecture(opened: Opened, choice: Choice) -> tuple[Plan, Target] | 
         from weightloom.runtime.preparing.prepare import prepare
 
         asked = Asked(wish.architecture, wish.task, wish.text_only)
-        found = prepare(opened, rules=wish.rules, layout=choice.layout, asked=asked, manager=manager)
+        from weightloom.runtime.preparing.planner import Form
+
+        how = form or Form.PACKED
+        found = prepare(opened, rules=wish.rules, layout=choice.layout, asked=asked, manager=manager, form=how)
     except UnfitError as error:
         if wish.architecture is not None or wish.task is not None:
             raise

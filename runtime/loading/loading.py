@@ -27,6 +27,7 @@ from weightloom.runtime.model import LoadedModel
 from weightloom.runtime.opening.foreign_code import ignored_code
 from weightloom.runtime.opening.opening import Opened, open_path
 from weightloom.runtime.preparing.casting import asked_dtype
+from weightloom.runtime.preparing.planner import Form
 from weightloom.runtime.preparing.prepare import Prepared, prepare
 from weightloom.runtime.quantizing.quantized_model import as_asked
 from weightloom.runtime.quantizing.wish import asked_quantizing
@@ -80,10 +81,13 @@ def load(
     asked = _asked(surgery, bool(wish.beside))
     opened = open_path(path)
     try:
-        found = prepare(opened, rules=rules, asked=Asked(architecture, task, text_only), manager=manager)
+        quantizing = asked_quantizing(quantize)
+        form = Form.FLOATS if quantizing is not None and quantizing.unpack else Form.PACKED
+        decided = Asked(architecture, task, text_only)
+        found = prepare(opened, rules=rules, asked=decided, manager=manager, form=form)
         found.plan.check(strict)
         opened, found, changed = _changed(opened, found, wish, asked)
-        found, cast = as_asked(found, wanted, asked_quantizing(quantize))
+        found, cast = as_asked(found, wanted, quantizing)
         adapters, part = _part(wish.beside, found, opened.need_config().values, sharding)
         stored = found.plan if part is None else part.plan
         plan = widened(stored)
@@ -94,8 +98,9 @@ def load(
         about = (note for each in adapters for note in each.notes)
         remarks = (*manager.notes, *changed, *cast.notes, *about, *(part.notes if part else ()))
         m = _loaded(opened, found, plan, stored.params, cast.dtype, remarks, share)
-        same = quantize is None and not wish.fused
+        same = quantizing is None and not wish.fused
         m = replace(m, packed=None if same else found.quantized.modules, fused=wish.fused)
+        m = replace(m, vendor=found.quantized.modules if found.vendor and quantizing is None else None)
         return replace(m, surgery=asked.path if asked else None, adapters=put_adapters(found.module, adapters))
     except BaseException:
         opened.checkpoint.close()

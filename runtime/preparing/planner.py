@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from weightloom.engine import Plan, RuleSet, TensorSpec, build_plan
@@ -17,6 +18,14 @@ from weightloom.runtime.opening.opening import GGUF, Opened
 if TYPE_CHECKING:
     from weightloom.engine.planning.groups import Group
     from weightloom.plugins.layers.packing import Quantization
+
+
+class Form(Enum):
+    """How a vendor's packed modules go on: packed, as MLX does here; packed as others know it too; or as floats."""
+
+    PACKED = "packed"
+    SHARED = "shared"
+    FLOATS = "floats"
 
 
 @dataclass(frozen=True)
@@ -94,8 +103,8 @@ def _scales_of(name: str) -> str | None:
     return next((name.removesuffix(end) for end in ends if name.endswith(end)), None)
 
 
-def planner_of(opened: Opened, layout: str, dense: bool = False, formats: FormatManager | None = None) -> Planner:
-    """Find the format of a checkpoint's packed modules. With `dense` all of them become floats.
+def planner_of(opened: Opened, layout: str, form: Form = Form.PACKED, formats: FormatManager | None = None) -> Planner:
+    """Find the format of a checkpoint's packed modules, and have them in a form.
 
     Raises ConfigError for a quant_method that nothing serves or a section that cannot be carried out, PlanError for
     a module whose tensors do not belong together, PluginError where several formats know the checkpoint.
@@ -108,9 +117,18 @@ def planner_of(opened: Opened, layout: str, dense: bool = False, formats: Format
         found = (formats or FormatManager()).find(stored)
         if found is None:
             return Planner(opened)
-        return Planner(opened, Unpacked(*found, found[0].unpack(stored, dense)))
+        return Planner(opened, Unpacked(*found, _in_form(found[0], stored, form)))
     except ConfigError as error:
         raise _in_config(error, opened) from error
+
+
+def _in_form(found: QuantizationFormat, stored: Stored, form: Form) -> Unpacking:
+    made = found.unpack(stored, form is Form.FLOATS)
+    if form is not Form.SHARED:
+        return made
+    floats = {each.packed.sources: each for each in found.unpack(stored, True).modules}
+    modules = (floats[m.packed.sources] if m.how is not None and m.how.scaled else m for m in made.modules)
+    return replace(made, modules=tuple(modules))
 
 
 def _section(config: Mapping[str, Any]) -> Mapping[str, Any]:

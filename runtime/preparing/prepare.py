@@ -20,7 +20,7 @@ from weightloom.runtime.choosing.text_choice import Reading
 from weightloom.runtime.choosing.text_half import TextHalf
 from weightloom.runtime.configs.repairs import with_repairs
 from weightloom.runtime.opening.opening import Opened
-from weightloom.runtime.preparing.planner import Planner, planner_of
+from weightloom.runtime.preparing.planner import Form, Planner, planner_of
 from weightloom.runtime.preparing.quantized_claim import refuse_unquantized
 from weightloom.runtime.preparing.quantized_set import QuantizedSet, quantized_set
 from weightloom.runtime.preparing.quantized_settings import Settings, names_in_files, settings_in
@@ -38,7 +38,8 @@ class Prepared:
     """The architecture that was chosen, its module, the layout that is read, the plan, and what decided.
 
     `config` is what the module was built by: where it is a text model alone (`half`) that model's, and with numbers
-    repaired as the plan's report says. `quantized` are the modules that the files hold packed.
+    repaired as the plan's report says. `quantized` are the modules that the files hold packed, in
+    the format of a `vendor` or, None, in MLX's.
     """
 
     architecture: Architecture
@@ -49,6 +50,7 @@ class Prepared:
     decision: Decision
     half: TextHalf | None = None
     quantized: QuantizedSet = field(default_factory=lambda: QuantizedSet({}))
+    vendor: str | None = None
 
     __hash__ = None  # type: ignore[assignment]  # it holds a mapping
 
@@ -65,18 +67,21 @@ def prepare(
     layout: str | None = None,
     asked: Asked = NOTHING_ASKED,
     manager: PluginManager | None = None,
+    form: Form = Form.PACKED,
 ) -> Prepared:
     """Choose the architecture, build its module as config and names ask for, and plan.
 
-    `asked` is what the caller says of the choice. Raises as `decide` does, ConfigError for a config that cannot be.
+    `asked` is what the caller says of the choice; `form` how modules go on that a vendor packed. Raises as `decide`
+    does, ConfigError for a config that cannot be.
     """
     found = decide(opened, asked, manager or PluginManager(), rules, layout)
-    read, planner = found.reading, planner_of(opened, found.layout)
+    read, planner = found.reading, planner_of(opened, found.layout, form)
     module, quantized = _module(read, planner)
     plan = planner.plan(read.rules, param_specs(module), read.config)
     plan = with_repairs(plan, opened.need_config(), read.repairs)
     plan = replace(plan, report=replace(plan.report, notes=(*plan.report.notes, *quantized.notes)))
-    return Prepared(read.architecture, module, found.layout, plan, read.config, found, read.half, quantized)
+    vendor = None if planner.unpacked is None else planner.unpacked.format.name
+    return Prepared(read.architecture, module, found.layout, plan, read.config, found, read.half, quantized, vendor)
 
 
 def _module(read: Reading, planner: Planner) -> tuple[nn.Module, QuantizedSet]:

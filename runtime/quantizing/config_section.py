@@ -12,7 +12,7 @@ from weightloom.engine.quantizing.quantization import Quantization
 from weightloom.engine.quantizing.recipe import usual
 from weightloom.engine.quantizing.tracing import packings
 from weightloom.runtime.configs.config_text import repaired
-from weightloom.runtime.preparing.quantized_settings import SECTIONS
+from weightloom.runtime.preparing.quantized_settings import SECTIONS, paths_in_files
 
 _SCALES = (".scales", "_scales")
 
@@ -38,6 +38,12 @@ def _packed(plan: Plan) -> Iterator[tuple[str, Quantization]]:
                     tensor=name,
                 )
             yield name.removesuffix(end), next(iter(hows))
+
+
+def written_names(modules: Mapping[str, Quantization], plan: Plan) -> dict[str, Quantization]:
+    """Give modules of the model by the paths that they have in the files of `plan`, which leads from there to it."""
+    names = paths_in_files(plan)
+    return {name: how for path, how in modules.items() for name in names.get(path, ())}
 
 
 def section_of(modules: Mapping[str, Quantization]) -> dict[str, Any]:

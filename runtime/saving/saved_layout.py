@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from weightloom.engine import Plan, build_plan
 from weightloom.engine.checkpoints.discovery import KEPT_NAME
+from weightloom.engine.errors import NotInvertible
 from weightloom.engine.planning.fresh import save_plan
 from weightloom.engine.saving.shard_plan import ShardPlan
 from weightloom.runtime.choosing.choice import Wish, find_choice
@@ -18,8 +19,7 @@ from weightloom.runtime.loading.widening import widened
 from weightloom.runtime.opening.kept import Kept
 from weightloom.runtime.opening.layout_record import DEFAULT_LAYOUT, metadata_in
 from weightloom.runtime.opening.opening import GGUF
-from weightloom.runtime.preparing.quantized_settings import paths_in_files
-from weightloom.runtime.quantizing.config_section import section_of, with_quantization
+from weightloom.runtime.quantizing.config_section import section_of, with_quantization, written_names
 from weightloom.runtime.saving.beside_layout import kept_beside
 from weightloom.runtime.saving.mlx_config import config_in
 from weightloom.runtime.saving.named_settings import modules_made, through, with_names
@@ -47,6 +47,7 @@ def writing(m: LoadedModel, layout: str) -> Writing:
     files = {name: content for name, content in m.side_files().items() if name != KEPT_NAME}
     if kept is not None and layout == kept.note.source_layout and m.packed is None:
         return _recorded(m, kept, files)
+    _refuse_factors(m, layout)
     rules = model_rules(m.architecture, m.config, layout)
     plan = widened(save_plan(rules, m.stored, m.config))
     metadata = metadata_in(layout, {} if m.layout == GGUF else m.opened.checkpoint.metadata)
@@ -54,15 +55,29 @@ def writing(m: LoadedModel, layout: str) -> Writing:
     return _with_kept(m, layout, Writing(plan, files, metadata))
 
 
+def _refuse_factors(m: LoadedModel, layout: str) -> None:
+    """Refuse modules that a vendor packed, where the layout has no place for them; raises NotInvertible."""
+    packed = m.vendor or {}
+    lost = sorted(path for path, how in packed.items() if how.scaled or layout == DEFAULT_LAYOUT)
+    if lost:
+        raise NotInvertible(
+            f"{lost[0]} is {packed[lost[0]]}, and layout {layout!r} has no place for that",
+            expected='layout="original", which writes what was read',
+            hint='load it with quantize="dense", or convert the files, which does that where it must',
+            tensor=lost[0],
+            field="layout",
+        )
+
+
 def _packing(m: LoadedModel, plan: Plan, config: bytes | Path | None) -> dict[str, bytes | Path]:
     """Give the config that says how modules are packed, by the names that the plan writes."""
     if config is None:
         return {}
     raw = config if isinstance(config, bytes) else config.read_bytes()
-    if m.packed is None:
+    packed = m.vendor if m.packed is None else m.packed
+    if packed is None:
         return {CONFIG_NAME: with_names(raw, through(modules_made(m.plan), plan))}
-    names = paths_in_files(plan)
-    modules = {name: how for path, how in m.packed.items() for name in names.get(path, ())}
+    modules = written_names(packed, plan)
     return {CONFIG_NAME: with_quantization(raw, section_of(modules))}
 
 
