@@ -27,10 +27,9 @@ from weightloom.runtime.model import LoadedModel
 from weightloom.runtime.opening.foreign_code import ignored_code
 from weightloom.runtime.opening.opening import Opened, open_path
 from weightloom.runtime.preparing.casting import asked_dtype
-from weightloom.runtime.preparing.planner import Form
 from weightloom.runtime.preparing.prepare import Prepared, prepare
 from weightloom.runtime.quantizing.quantized_model import as_asked
-from weightloom.runtime.quantizing.wish import asked_quantizing
+from weightloom.runtime.quantizing.wish import Quantizing, asked_quantizing, form_for
 from weightloom.runtime.surgery.surgery import asked_surgery, operated
 from weightloom.runtime.surgery.surgery_file import SurgeryFile
 from weightloom.runtime.surgery.surgery_module import rebuilt, with_config
@@ -76,15 +75,13 @@ def load(
     """
     mode = asked_mode(lazy)
     refuse_cut(mode, sharding is not None)
-    wish, wanted = wished(adapter), asked_dtype(dtype)
+    wish, wanted, quantizing = wished(adapter), asked_dtype(dtype), asked_quantizing(quantize)
     manager = manager or PluginManager()
     asked = _asked(surgery, bool(wish.beside))
     opened = open_path(path)
     try:
-        quantizing = asked_quantizing(quantize)
-        form = Form.FLOATS if quantizing is not None and quantizing.unpack else Form.PACKED
         decided = Asked(architecture, task, text_only)
-        found = prepare(opened, rules=rules, asked=decided, manager=manager, form=form)
+        found = prepare(opened, rules=rules, asked=decided, manager=manager, form=form_for(quantizing))
         found.plan.check(strict)
         opened, found, changed = _changed(opened, found, wish, asked)
         found, cast = as_asked(found, wanted, quantizing)
@@ -98,13 +95,18 @@ def load(
         about = (note for each in adapters for note in each.notes)
         remarks = (*manager.notes, *changed, *cast.notes, *about, *(part.notes if part else ()))
         m = _loaded(opened, found, plan, stored.params, cast.dtype, remarks, share)
-        same = quantizing is None and not wish.fused
-        m = replace(m, packed=None if same else found.quantized.modules, fused=wish.fused)
-        m = replace(m, vendor=found.quantized.modules if found.vendor and quantizing is None else None)
+        m = replace(_packed(m, found, quantizing, bool(wish.fused)), fused=wish.fused)
         return replace(m, surgery=asked.path if asked else None, adapters=put_adapters(found.module, adapters))
     except BaseException:
         opened.checkpoint.close()
         raise
+
+
+def _packed(m: LoadedModel, found: Prepared, quantizing: Quantizing | None, fused: bool) -> LoadedModel:
+    """Say which modules are packed otherwise than in the files, and which are as a vendor packed them."""
+    same, vendor = quantizing is None and not fused, quantizing is None and found.vendor is not None
+    modules = found.quantized.modules
+    return replace(m, packed=None if same else modules, vendor=modules if vendor else None)
 
 
 def _part(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,6 @@ from weightloom.runtime.opening.layout_record import MLX
 from weightloom.runtime.opening.opening import GGUF, Opened
 
 if TYPE_CHECKING:
-    from weightloom.engine.planning.groups import Group
     from weightloom.plugins.layers.packing import Quantization
 
 
@@ -66,35 +65,42 @@ class Planner:
         return (f"quantized as {found.format.name} ({found.evidence})", *found.made.notes)
 
     def quantized(self, plan: Plan) -> dict[str, Quantization]:
-        """Say how each module is packed that the format leaves packed, by its path; raises ConfigError as `_agreed`."""
+        """Say how each module is packed that the format leaves packed, by its path; `plan` is to an open target.
+
+        Raises ConfigError, naming two of them, where the parts of a parameter are packed in different ways.
+        """
         if self.unpacked is None:
             return {}
         known = {name: each.how for each in self.unpacked.made.modules for name in each.packed.sources}
+        for record in plan.report.mismatched:
+            _agreed(record.parameter, record.sources, known)
         found: dict[str, Quantization] = {}
         for group in plan.groups:
-            how = _agreed(group, known) if any(name in known for name in group.sources) else None
+            how = _agreed(group.targets[0], group.sources, known)
             if how is not None:
                 found |= dict.fromkeys(filter(None, map(_scales_of, group.targets)), how)
         return found
 
 
-def _agreed(group: Group, known: Mapping[str, Quantization | None]) -> Quantization | None:
+def _agreed(parameter: str, sources: Sequence[str], known: Mapping[str, Quantization | None]) -> Quantization | None:
     """Give how all parts of a parameter are packed; raises ConfigError, naming two parts, where they differ."""
-    first = group.sources[0]
-    for name in group.sources:
-        if known.get(name) != known.get(first):
-            apart = " and ".join(f"{each} ({_said(known.get(each))})" for each in (first, name))
-            raise ConfigError(
-                f"{group.targets[0]} is made of {apart}",
-                expected="parts that are packed alike, or none that is packed",
-                hint="load it dequantized",
-                field=SECTION,
-            )
+    if not any(name in known for name in sources):
+        return None
+    first = sources[0]
+    other = next((name for name in sources if known.get(name) != known.get(first)), None)
+    if other is not None:
+        apart = " and ".join(f"{each} ({_said(known.get(each))})" for each in (first, other))
+        raise ConfigError(
+            f"{parameter} is made of {apart}",
+            expected="parts that are packed alike, or none that is packed",
+            hint="load it dequantized",
+            field=SECTION,
+        )
     return known.get(first)
 
 
 def _said(how: Quantization | None) -> str:
-    return "not packed" if how is None else f"{how.bits} bits in groups of {how.group_size}, {how.mode}"
+    return "not packed" if how is None else str(how)
 
 
 def _scales_of(name: str) -> str | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from weightloom.engine.errors import UsageError
 from weightloom.engine.quantizing.recipe import Recipe
 from weightloom.rules.recipe_file import find_recipe
+from weightloom.runtime.preparing.planner import Form
 
 DENSE = "dense"
 
@@ -23,6 +24,11 @@ class Quantizing:
     def title(self) -> str:
         """What is done, in a word."""
         return "dequantizing" if self.recipe is None else "quantizing"
+
+
+def form_for(quantizing: Quantizing | None) -> Form:
+    """Say how modules go on that a vendor packed: as floats, to be rounded once, where they are to be unpacked."""
+    return Form.FLOATS if quantizing is not None and quantizing.unpack else Form.PACKED
 
 
 DEQUANTIZE = Quantizing(None, unpack=True)
