@@ -13,11 +13,11 @@ from weightloom.engine.errors import UsageError
 from weightloom.engine.plan import Plan
 from weightloom.engine.planning.lifting import WHOLE
 from weightloom.engine.quantizing.quantization import Quantization
+from weightloom.engine.quantizing.repacked import repacked
 from weightloom.engine.show import listed
 from weightloom.engine.surgery import operate
 from weightloom.engine.surgery.fuse import Factors, Fuse
 from weightloom.engine.surgery.packed import companions
-from weightloom.engine.surgery.repacked import repacked
 from weightloom.runtime.adapting.adapter_plan import AdapterPlan, plan_on
 from weightloom.runtime.adapting.adapter_source import open_adapter
 from weightloom.runtime.adapting.losses import Fit, Loss, LossPolicy, fits
@@ -115,7 +115,7 @@ def _refuse_packed(packed: set[str], adapters: Sequence[Weighted]) -> None:
     if packed:
         raise UsageError(
             f"{listed(sorted(packed))} are packed, and not as MLX packs weights",
-            expected="plain weights, or MLX's affine packing",
+            expected="plain weights, or words, scales and biases as MLX makes them",
             hint="convert the base with --layout mlx first, or load the adapter beside this one",
             file=adapters[0][0],
             tensor=min(packed),

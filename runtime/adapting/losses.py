@@ -13,23 +13,24 @@ from typing import TYPE_CHECKING, Literal, get_args
 from weightloom.engine.errors import PlanError, UsageError
 from weightloom.engine.plan import Plan
 from weightloom.engine.planning.part import part_of
-from weightloom.engine.quantizing.quantization import Quantization
-from weightloom.engine.steps.affine import BITS, Affine
-from weightloom.engine.steps.repacking import (
-    Packed,
+from weightloom.engine.quantizing.changing import (
+    Changing,
+    LeftAsFloats,
     PackedWider,
     Repacked,
-    Unpacked,
+    as_floats,
     changed,
-    packed,
-    refitted,
+    rounded_to,
     share_lost,
 )
-from weightloom.engine.surgery.repacked import Repacking, parts_of
+from weightloom.engine.quantizing.quantization import AFFINE, AFFINE_BITS, Quantization, part_names
+from weightloom.engine.quantizing.refitting import floats_of, packed, refitted
 from weightloom.engine.views.program import ValueStep
 
 if TYPE_CHECKING:
     import mlx.core as mx
+
+    from weightloom.engine.quantizing.refitting import Parts
 
 WhenLost = Literal["dense", "bits", "stop", "keep"]
 WHEN_LOST: tuple[WhenLost, ...] = get_args(WhenLost)
@@ -80,20 +81,19 @@ class Loss:
 class Fit:
     """How a parameter is changed, and what that costs."""
 
-    step: Repacking
+    step: Changing
     loss: Loss
 
     @property
     def form(self) -> Quantization | None:
         """How it is packed in the end; None for floats."""
-        if isinstance(self.step, Unpacked):
+        if isinstance(self.step, LeftAsFloats):
             return None
-        made = self.step.wider if isinstance(self.step, PackedWider) else self.step.form
-        return Quantization(made.bits, made.group_size)
+        return self.step.wider if isinstance(self.step, PackedWider) else self.step.how
 
 
 def fits(
-    plan: Plan, forms: Mapping[str, Affine], steps: Mapping[str, Sequence[ValueStep]], policy: LossPolicy
+    plan: Plan, forms: Mapping[str, Quantization], steps: Mapping[str, Sequence[ValueStep]], policy: LossPolicy
 ) -> tuple[Fit, ...]:
     """Try the steps of each packed parameter, by name, on what the plan reads; one parameter is held at a time.
 
@@ -117,14 +117,15 @@ def _too_much(loss: Loss, policy: LossPolicy) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Trial:
-    """A packed parameter as it is, what its values are and are to be, and its packed parts in the form it had."""
+    """A packed parameter as it is, what its values are and are to be, and the dtype that it has as floats."""
 
     name: str
-    form: Affine
+    form: Quantization
     steps: tuple[ValueStep, ...]
-    arrays: Packed
+    parts: Parts
     before: mx.array
     wanted: mx.array
+    dtype: str
 
     def lost(self, got: mx.array) -> float:
         return share_lost(self.before, self.wanted, got)
@@ -133,27 +134,27 @@ class _Trial:
         """Say what is lost in the form that it had."""
         import mlx.core as mx
 
-        again = refitted(self.form, self.arrays, self.wanted)
-        share = self.lost(self.form.unpack(*again))
-        same = all(mx.array_equal(one, other).item() for one, other in zip(again, self.arrays, strict=True))
+        again = refitted(self.parts, self.wanted, self.form)
+        share = self.lost(floats_of(again, self.form))
+        same = all(mx.array_equal(one, other).item() for one, other in zip(again, self.parts, strict=True))
         return Loss(self.name, str(self.form), share, share > 0 and same, str(self.form), share)
 
-    def wider(self, most: float) -> tuple[Repacking, str, float] | None:
-        """Give the first wider form in which less than `most` is lost."""
-        for form in (Affine(bits, self.form.group_size) for bits in BITS if bits > self.form.bits):
-            left = self.lost(form.unpack(*packed(form, self.wanted, self.arrays[1].dtype)))
+    def wider(self, most: float) -> tuple[Changing, str, float] | None:
+        """Give the first wider form in which less than `most` is lost; block modes have none."""
+        widths = [bits for bits in AFFINE_BITS if bits > self.form.bits and self.form.mode == AFFINE]
+        for form in (Quantization(bits, self.form.group_size) for bits in widths):
+            left = self.lost(floats_of(packed(self.wanted, form, self.parts[1].dtype), form))
             if left < most:
                 return PackedWider(0, self.form, self.steps, form), str(form), left
         return None
 
-    def dense(self) -> tuple[Repacking, str, float]:
+    def dense(self) -> tuple[Changing, str, float]:
         """Give the step to floats."""
-        rounded = self.wanted.astype(self.arrays[1].dtype)
-        dtype = str(rounded.dtype).removeprefix("mlx.core.")
-        return Unpacked(0, self.form, self.steps), dtype, self.lost(rounded.astype(self.wanted.dtype))
+        left = self.lost(rounded_to(rounded_to(self.wanted, self.dtype), "F32"))
+        return LeftAsFloats(0, self.form, self.steps, self.dtype), self.dtype, left
 
 
-def _fit(plan: Plan, name: str, form: Affine, steps: tuple[ValueStep, ...], policy: LossPolicy) -> Fit:
+def _fit(plan: Plan, name: str, form: Quantization, steps: tuple[ValueStep, ...], policy: LossPolicy) -> Fit:
     trial = _tried(plan, name, form, steps)
     loss = trial.again()
     if not _too_much(loss, policy) or policy.when_lost in ("keep", "stop"):
@@ -163,9 +164,10 @@ def _fit(plan: Plan, name: str, form: Affine, steps: tuple[ValueStep, ...], poli
     return Fit(step, replace(loss, made=made, left=left))
 
 
-def _tried(plan: Plan, name: str, form: Affine, steps: tuple[ValueStep, ...]) -> _Trial:
-    words, scales, biases = parts_of(name, plan.params)
-    found = part_of(plan, (words, scales, biases)).load()
-    arrays = (found[words], found[scales], found[biases])
-    before = form.unpack(*arrays)
-    return _Trial(name, form, steps, arrays, before, changed(before, steps))
+def _tried(plan: Plan, name: str, form: Quantization, steps: tuple[ValueStep, ...]) -> _Trial:
+    names = part_names(name)[: len(form.parts)]
+    (floats,) = as_floats(form, tuple(plan.params[each].logical() for each in names))
+    found = part_of(plan, names).load()
+    parts = tuple(found[each] for each in names)
+    before = floats_of(parts, form)
+    return _Trial(name, form, steps, parts, before, changed(before, steps), floats.dtype or "F32")

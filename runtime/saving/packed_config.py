@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from weightloom.engine.plan import Plan
+from weightloom.engine.quantizing.changing import PackedWider
 from weightloom.engine.saving.save import plan_targets
-from weightloom.engine.steps.repacking import PackedWider
 from weightloom.runtime.configs.config_text import repaired
 
 _SECTIONS = ("quantization", "quantization_config")

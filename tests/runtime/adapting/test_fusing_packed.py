@@ -11,18 +11,21 @@ import numpy as np
 import pytest
 
 from tests.cases.fixtures import Array, Arrays, const
-from tests.cases.test_adapter_load import Q, adapter, delta, logits, pair
+from tests.cases.test_adapter_load import ATTENTION, Q, adapter, delta, logits, pair
 from tests.runtime.adapting.test_fusing import NAME, arrays_in, fuse, packed, same_bits
 from tests.runtime.models import config_of, write_model
 from tests.runtime.support import Cli
+from tests.runtime.surgery.test_surgery_codes import with_codes
 from weightloom.engine.errors import PlanError, UsageError
-from weightloom.engine.steps.affine import Affine
+from weightloom.engine.quantizing.quantization import BLOCK_MODES, Quantization
+from weightloom.engine.quantizing.refitting import floats_of
 from weightloom.runtime.adapting.losses import Loss, LossPolicy
-from weightloom.runtime.converting.conversion import Converted
+from weightloom.runtime.choosing.choice import Wish
+from weightloom.runtime.converting.conversion import Converted, Order, convert
 from weightloom.runtime.loading.loading import load
 
 STEM = NAME.removesuffix(".weight")
-FOUR_BITS = Affine(4, 32)
+FOUR_BITS = Quantization(4, 32)
 
 
 @pytest.fixture
@@ -42,9 +45,9 @@ def small(folder: Path, size: float = 0.3) -> Path:
     return adapter(folder, {f"{Q}.lora_A.weight": a, f"{Q}.lora_B.weight": b})
 
 
-def unpacked(folder: Path, form: Affine = FOUR_BITS, stem: str = STEM) -> Array:
+def unpacked(folder: Path, form: Quantization = FOUR_BITS, stem: str = STEM) -> Array:
     found = arrays_in(folder)
-    return np.array(form.unpack(*(found[f"{stem}.{part}"] for part in ("weight", "scales", "biases"))))
+    return np.array(floats_of(tuple(found[f"{stem}.{part}"] for part in form.parts), form))
 
 
 def only_loss(done: Converted) -> Loss:
@@ -58,7 +61,7 @@ def test_a_change_that_would_be_rounded_away_is_noticed_and_the_layer_is_dense(b
     done = fuse(base, tmp_path / "fused", small(tmp_path / "one"))
     loss = only_loss(done)
     assert (loss.parameter, loss.share, loss.none_arrives) == (NAME, 1.0, True)
-    assert (loss.form, loss.made) == ("4 bits in groups of 32", "float32") and loss.left < 1e-5
+    assert (loss.form, loss.made) == ("4 bits in groups of 32 (affine)", "F32") and loss.left < 1e-5
     found, before = arrays_in(tmp_path / "fused"), arrays_in(base)
     wanted = unpacked(base)
     assert wanted[0, 8] == 8
@@ -83,10 +86,10 @@ def test_as_it_is_the_words_are_those_of_the_base(base: Path, tmp_path: Path) ->
 def test_with_more_bits_it_arrives(base: Path, tmp_path: Path) -> None:
     policy = LossPolicy("bits", 0.1)
     loss = only_loss(fuse(base, tmp_path / "fused", small(tmp_path / "one"), losses=policy))
-    assert loss.none_arrives and loss.made == "8 bits in groups of 32" and loss.left < 0.1
+    assert loss.none_arrives and loss.made == "8 bits in groups of 32 (affine)" and loss.left < 0.1
     wanted = unpacked(base)
     wanted[0, 8] = 8.3
-    assert np.abs(unpacked(tmp_path / "fused", Affine(8, 32)) - wanted).max() < 0.031
+    assert np.abs(unpacked(tmp_path / "fused", Quantization(8, 32)) - wanted).max() < 0.031
     config = json.loads((tmp_path / "fused" / "config.json").read_text())
     assert config["quantization"] == {"bits": 4, "group_size": 32, STEM: {"group_size": 32, "bits": 8}}
     assert np.allclose(logits(load(tmp_path / "fused")), logits(load(base, adapter=small(tmp_path / "one"))), atol=0.05)
@@ -94,7 +97,9 @@ def test_with_more_bits_it_arrives(base: Path, tmp_path: Path) -> None:
 
 @pytest.mark.case("C58")
 def test_to_stop_names_the_layer_and_writes_nothing(base: Path, tmp_path: Path) -> None:
-    with pytest.raises(PlanError, match=r"q_proj\.weight: 4 bits in groups of 32: 100\.00% of the change is lost"):
+    with pytest.raises(
+        PlanError, match=r"q_proj\.weight: 4 bits in groups of 32 \(affine\): 100\.00% of the change is lost"
+    ):
         fuse(base, tmp_path / "fused", small(tmp_path / "one"), losses=LossPolicy("stop"))
     assert not (tmp_path / "fused").exists()
 
@@ -122,7 +127,7 @@ def test_a_share_that_is_too_much_is_asked_for(base: Path, tmp_path: Path) -> No
     kept = only_loss(fuse(base, tmp_path / "kept", made))
     assert 0 < kept.share < 1 and kept.made == kept.form
     strict = only_loss(fuse(base, tmp_path / "strict", made, losses=LossPolicy("dense", kept.share / 2)))
-    assert strict.share == kept.share and strict.made == "float32"
+    assert strict.share == kept.share and strict.made == "F32"
     exact = unpacked(base) + delta(pair(), 2)
     assert np.allclose(np.array(arrays_in(tmp_path / "strict")[NAME]), exact, atol=1e-4)
 
@@ -137,8 +142,8 @@ def test_whole_tensors_are_packed_as_what_they_replace(base: Path, tmp_path: Pat
     rows = pair()[f"{Q}.lora_B.weight"] @ pair()[f"{Q}.lora_A.weight"]
     made = adapter(tmp_path / "one", {f"base_model.model.{NAME}": rows})
     loss = only_loss(fuse(base, tmp_path / "fused", made))
-    words, scales, biases = mx.quantize(mx.array(rows), 32, 4)
-    theirs = np.linalg.norm(np.array(FOUR_BITS.unpack(words, scales, biases)) - rows)
+    parts = tuple(mx.quantize(mx.array(rows), 32, 4))
+    theirs = np.linalg.norm(np.array(floats_of(parts, FOUR_BITS)) - rows)
     assert np.linalg.norm(unpacked(tmp_path / "fused") - rows) <= theirs * 1.001
     assert loss.share < 0.2
 
@@ -158,9 +163,6 @@ def experts() -> Arrays:
 
 def in_four_bits(plain: Path, folder: Path, layout: str = "mlx") -> Path:
     """Write a model in MLX's layout, and pack every matrix of its layers that divides into groups."""
-    from weightloom.runtime.choosing.choice import Wish
-    from weightloom.runtime.converting.conversion import Order, convert
-
     convert(plain, Order(folder, layout=layout), Wish())
     made: dict[str, mx.array] = {}
     for name, array in arrays_in(folder).items():
@@ -196,8 +198,8 @@ def test_stacks_of_packed_experts(when: Any, tmp_path: Path) -> None:
 def test_the_command_prints_the_loss_of_each(cli: Cli, base: Path, tmp_path: Path) -> None:
     made = small(tmp_path / "one")
     done = cli("convert", base, tmp_path / "fused", "--adapter", made)
-    line = f"fused: {NAME}: 4 bits in groups of 32: 100.00% of the change is lost, none of it arrives"
-    assert done.code == 0 and line in done.out and "written as float32" in done.out
+    line = f"fused: {NAME}: 4 bits in groups of 32 (affine): 100.00% of the change is lost, none of it arrives"
+    assert done.code == 0 and line in done.out and "written as F32" in done.out
     data = cli("convert", base, tmp_path / "again", "--adapter", made, "--when-lost", "keep", "--json").data
     (loss,) = data["losses"]
     assert loss["parameter"] == NAME and loss["share"] == 1 and loss["none_arrives"] is True
@@ -237,3 +239,38 @@ def test_one_parameter_is_held_at_a_time(tmp_path: Path) -> None:
         peaks.append(mx.get_peak_memory() - held)
     # Six more layers are 3 MB of floats; what stays of them are the factors, 37 kB.
     assert peaks[1] < peaks[0] + 512 * 1024
+
+
+@pytest.mark.parametrize("mode", ["mxfp4", "mxfp8", "nvfp4"])
+def test_blocks_of_small_floats(mode: str, tmp_path: Path) -> None:
+    """They have no biases; a group keeps its words or is packed anew."""
+    plain = write_model(tmp_path / "plain", "llama")
+    found, how = arrays_in(plain), Quantization(*BLOCK_MODES[mode], mode)
+    found[NAME], found[f"{STEM}.scales"] = mx.quantize(found[NAME], how.group_size, how.bits, mode)
+    folder = tmp_path / "packed"
+    folder.mkdir()
+    mx.save_safetensors(str(folder / "model.safetensors"), found, {"format": "mlx"})
+    section = {"bits": how.bits, "group_size": how.group_size, "mode": mode}
+    (folder / "config.json").write_text(json.dumps({**config_of("llama"), "quantization": section}))
+    made = adapter(tmp_path / "one", pair())
+    loss = only_loss(fuse(folder, tmp_path / "fused", made))
+    wanted = unpacked(folder, how) + delta(pair(), 2)
+    left = np.linalg.norm(unpacked(tmp_path / "fused", how) - wanted) / np.linalg.norm(delta(pair(), 2))
+    assert 0 < loss.share < 0.3 and abs(loss.share - left) < 1e-5 and loss.made == str(how)
+    dense = only_loss(fuse(folder, tmp_path / "dense", made, losses=LossPolicy("bits", loss.share / 2)))
+    assert dense.made == "BF16"
+    assert np.allclose(np.array(arrays_in(tmp_path / "dense")[NAME].astype(mx.float32)), wanted, rtol=1e-2, atol=1e-2)
+
+
+def test_codes_of_eight_bits_are_fused_as_floats_or_refused_by_name(tmp_path: Path) -> None:
+    base = with_codes(tmp_path / "base")
+    o_proj = f"{ATTENTION}.o_proj"
+    made = adapter(tmp_path / "one", pair(o_proj))
+    with pytest.raises(UsageError, match=r"o_proj\.weight' are packed, and not as MLX"):
+        fuse(base, tmp_path / "none", made, layout="hf")
+    assert not (tmp_path / "none").exists()
+    fuse(base, tmp_path / "fused", made, layout="mlx")
+    convert(base, Order(tmp_path / "floats", layout="mlx"), Wish())
+    name = "model.layers.0.self_attn.o_proj.weight"
+    before, after = (np.array(arrays_in(tmp_path / n)[name].astype(mx.float32)) for n in ("floats", "fused"))
+    assert np.allclose(after, before + delta(pair(o_proj), 2, o_proj), atol=0.1, rtol=1e-2)

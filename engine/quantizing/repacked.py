@@ -9,32 +9,13 @@ from weightloom.engine.errors import PlanError
 from weightloom.engine.plan import Kept, Plan
 from weightloom.engine.planning.groups import Group, unchanged
 from weightloom.engine.planning.lossy import lossy_records
+from weightloom.engine.quantizing.changing import Changing
+from weightloom.engine.quantizing.quantization import part_names
 from weightloom.engine.spec import TensorSpec
-from weightloom.engine.steps.repacking import PackedWider, Repacked, Unpacked
-from weightloom.engine.surgery.packed import companions
 from weightloom.engine.views.program import Program
 
-Repacking = Repacked | PackedWider | Unpacked
-_BIASES = (".biases", "_biases")
 
-
-def parts_of(name: str, params: Mapping[str, TensorSpec]) -> tuple[str, str, str]:
-    """Name words, scales and biases of a packed parameter; PlanError for one with other tensors beside it."""
-    found = companions(params).get(name)
-    beside = () if found is None else found.names
-    biases = [each for each in beside if each.endswith(_BIASES)]
-    scales = [each for each in beside if each not in biases]
-    if len(biases) != 1 or len(scales) != 1 or params[name].dtype != "U32":
-        raise PlanError(
-            f"{name} is packed as {params[name]}, with {', '.join(beside) or 'nothing'} beside it",
-            expected="words of 32 bits, with scales and biases for groups (MLX's affine packing)",
-            hint="dequantize it first",
-            tensor=name,
-        )
-    return name, scales[0], biases[0]
-
-
-def repacked(plan: Plan, steps: Mapping[str, Repacking], why: str) -> Plan:
+def repacked(plan: Plan, steps: Mapping[str, Changing], why: str) -> Plan:
     """Give the plan in which these packed parameters go through steps, slots counted from their words.
 
     It has no way back, and its report says so with `why`. Raises PlanError for what is not packed as a step says, and
@@ -60,8 +41,11 @@ def _refuse_shared(plan: Plan, names: Collection[str]) -> None:
         raise PlanError(f"{name} shares the tensor of {other}", expected=f"a change of {other}", tensor=name)
 
 
-def _group(name: str, step: Repacking, plan: Plan) -> Group:
-    parts = parts_of(name, plan.params)
+def _group(name: str, step: Changing, plan: Plan) -> Group:
+    parts = part_names(name)[: step.arity]
+    lacking = next((part for part in parts if part not in plan.params), None)
+    if lacking is not None:
+        raise PlanError(f"{name} is packed and {lacking} is not there", expected=", ".join(parts), tensor=lacking)
     program = Program(tuple(plan.params[each].logical() for each in parts), (step,))
     return Group(None, parts, parts[: len(program.out_specs)], program)
 
