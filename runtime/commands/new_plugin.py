@@ -8,7 +8,7 @@ from pathlib import Path
 from weightloom.runtime.terminal.command import Command
 from weightloom.runtime.terminal.outcome import FINE, Outcome
 
-KINDS = ("architecture", "rules", "op")
+KINDS = ("architecture", "rules", "op", "format")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

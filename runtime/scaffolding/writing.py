@@ -13,24 +13,21 @@ from weightloom.plugins.specs import INTERFACE
 from weightloom.runtime.scaffolding.names import Names
 
 # A kind's files: the template's ending, and the file that it becomes.
+_MODULE = {
+    "pyproject.toml": "pyproject.toml",
+    "README.md": "README.md",
+    "module.py": "$module.py",
+    "test.py": "tests/test_$module.py",
+}
 LAYOUTS: dict[str, dict[str, str]] = {
-    "architecture": {
-        "pyproject.toml": "pyproject.toml",
-        "README.md": "README.md",
-        "module.py": "$module.py",
-        "test.py": "tests/test_$module.py",
-    },
+    "architecture": _MODULE,
+    "op": _MODULE,
+    "format": _MODULE,
     "rules": {
         "pyproject.toml": "pyproject.toml",
         "README.md": "README.md",
         "init.py": "$module/__init__.py",
         "rules.yaml": "$module/$model_type.yaml",
-        "test.py": "tests/test_$module.py",
-    },
-    "op": {
-        "pyproject.toml": "pyproject.toml",
-        "README.md": "README.md",
-        "module.py": "$module.py",
         "test.py": "tests/test_$module.py",
     },
 }
