@@ -96,6 +96,13 @@ class AdapterConfig:
                 if not any(_matches(key, module) for module in modules):
                     yield f"{NAME}: {name} has {key!r}, which is the ending of no module's name here"
 
+    def untargeted(self, changed: tuple[str, ...]) -> Iterator[str]:
+        """Say which target parameters are none of those, or of the weights of those modules, that are changed."""
+        names = (*changed, *(f"{module}.weight" for module in changed))
+        for target in self.target_parameters or ():
+            if not any(f".{name}".endswith(f".{target}") for name in names):
+                yield f"{NAME}: target_parameters has {target!r}, of which the file has no factors"
+
 
 def read_adapter_config(path: Path) -> AdapterConfig:
     """Read adapter_config.json; raises ConfigError naming the field, CheckpointError for what is no JSON object."""

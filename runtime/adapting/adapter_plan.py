@@ -27,18 +27,26 @@ _UNFIT = ("unexpected", "missing", "mismatched", "incomplete", "ambiguous")
 
 @dataclass(frozen=True)
 class AdapterPlan:
-    """What an adapter does to a model: changes of low rank with the scale of each, and tensors in place of its own."""
+    """What an adapter does to a model: changes of low rank with the scale of each, and tensors in place of its own.
+
+    `notes` says what was set aside of its config.
+    """
 
     source: AdapterSource
     plan: Plan
     changes: tuple[Change, ...]
     scales: Mapping[str, float]
+    notes: tuple[str, ...] = ()
 
     @property
     def replaced(self) -> tuple[str, ...]:
         """The parameters that are replaced."""
         prefix = f"{WHOLE}."
         return tuple(sorted(name.removeprefix(prefix) for name in self.plan.params if name.startswith(prefix)))
+
+    def whole(self, arrays: Mapping[str, mx.array]) -> dict[str, mx.array]:
+        """Give the arrays that replace parameters, by parameter; `arrays` are the plan's."""
+        return {name: arrays[f"{WHOLE}.{name}"] for name in self.replaced}
 
     def factors(self, arrays: Mapping[str, mx.array], share: float = 1.0) -> Iterator[tuple[str, Factors]]:
         """Give each changed parameter with the change, of which a share is made; `arrays` are the plan's."""
@@ -75,7 +83,8 @@ def plan_on(
     plan = plan_adapter(source.checkpoint, fitted.names, rules, params, config=config)
     _check(plan, source, params, fitted.decomposed)
     found = changes(plan)
-    return AdapterPlan(source, plan, found, {each.parameter: _scale(each, fitted.scales) for each in found})
+    scales = {each.parameter: _scale(each, fitted.scales) for each in found}
+    return AdapterPlan(source, plan, found, scales, fitted.notes)
 
 
 def _scale(change: Change, scales: Mapping[str, float]) -> float:

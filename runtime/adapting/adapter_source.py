@@ -22,7 +22,7 @@ MLX_WEIGHTS = "adapters.safetensors"
 
 @dataclass(frozen=True)
 class AdapterSource:
-    """An adapter that is open, made for the base's `layout`; `notes` says what is to know.
+    """An adapter that is open, made for the base's `layout`.
 
     `fit` gives, for a model's parameters, the rules for its names and the scales of its factors.
     """
@@ -31,7 +31,6 @@ class AdapterSource:
     checkpoint: Checkpoint
     layout: str
     fit: Fit
-    notes: tuple[str, ...] = ()
 
 
 def open_adapter(path: Path) -> AdapterSource:
@@ -63,12 +62,7 @@ def _open_peft(path: Path) -> AdapterSource:
     """Open what PEFT wrote."""
     config = read_adapter_config(path / CONFIG_NAME)
     checkpoint = Checkpoint.open(path / WEIGHTS)
-    adapter = PeftAdapter(config, checkpoint)
-    try:
-        return AdapterSource(path, checkpoint, DEFAULT_LAYOUT, adapter.fit, adapter.notes)
-    except BaseException:
-        checkpoint.close()
-        raise
+    return AdapterSource(path, checkpoint, DEFAULT_LAYOUT, PeftAdapter(config, checkpoint).fit)
 
 
 _KINDS: Mapping[str, Callable[[Path], AdapterSource]] = {WEIGHTS: _open_peft, MLX_WEIGHTS: _open_mlx}

@@ -36,7 +36,7 @@ class ReadAdapter:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was set aside, and which adapter it is about."""
-        return tuple(f"{self.plan.source.path}: {note}" for note in self.plan.source.notes)
+        return tuple(f"{self.plan.source.path}: {note}" for note in self.plan.notes)
 
     @property
     def whole(self) -> Mapping[str, mx.array]:

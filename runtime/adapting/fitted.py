@@ -12,12 +12,13 @@ from weightloom.engine import RuleSet, TensorSpec
 class Fitted:
     """`names` lead to the form that `plan_adapter` takes; `scales` are by the factors' names in the file.
 
-    `decomposed`: every change has magnitudes too (DoRA).
+    `decomposed`: every change has magnitudes too (DoRA). `notes` says what was set aside.
     """
 
     names: RuleSet
     scales: Mapping[str, float]
     decomposed: bool
+    notes: tuple[str, ...] = ()
 
     __hash__ = None  # type: ignore[assignment]  # it holds a mapping
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from weightloom.engine import RuleSet
 from weightloom.engine.errors import UsageError
 from weightloom.engine.plan import Plan
-from weightloom.engine.planning.lifting import WHOLE
 from weightloom.engine.quantizing.quantization import Quantization
 from weightloom.engine.quantizing.repacked import repacked
 from weightloom.engine.show import listed
@@ -68,7 +67,7 @@ def fused(base: Base, adapters: Sequence[Weighted], policy: LossPolicy) -> Fused
     check_directories([path for path, _ in adapters])
     forms = packed_forms(base.plan, base.config)
     read = [(_read(path, base, as_unpacked(base.plan.params, forms)), scale) for path, scale in adapters]
-    notes = tuple(f"{each.path}: {note}" for each, _ in read for note in each.plan.source.notes)
+    notes = tuple(f"{each.path}: {note}" for each, _ in read for note in each.plan.notes)
     fuse = _fuse([(each, scale) for each, scale in read if scale != 0])
     changed = {*fuse.factors, *fuse.whole}
     _refuse_packed(changed & companions(base.plan.params).keys() - forms.keys(), adapters)
@@ -90,6 +89,11 @@ class _Read:
     plan: AdapterPlan
     arrays: Mapping[str, mx.array]
 
+    @property
+    def whole(self) -> Mapping[str, mx.array]:
+        """The arrays that replace parameters, by parameter."""
+        return self.plan.whole(self.arrays)
+
 
 def _read(path: Path, base: Base, params: Mapping[str, Any]) -> _Read:
     source = open_adapter(path)
@@ -105,8 +109,8 @@ def _fuse(read: Sequence[tuple[_Read, float]]) -> Fuse:
     for one, scale in read:
         for name, made in one.plan.factors(one.arrays, scale):
             factors.setdefault(name, []).append(made)
-        _refuse_replaced(one.plan, whole, one.path)
-        whole |= {name: one.arrays[f"{WHOLE}.{name}"] for name in one.plan.replaced}
+        _refuse_replaced(one, whole)
+        whole |= one.whole
     return Fuse(factors, whole)
 
 
@@ -123,7 +127,12 @@ def _refuse_packed(packed: set[str], adapters: Sequence[Weighted]) -> None:
         )
 
 
-def _refuse_replaced(found: AdapterPlan, whole: Mapping[str, mx.array], path: Path) -> None:
-    twice = sorted(set(found.replaced) & set(whole))
+def _refuse_replaced(one: _Read, whole: Mapping[str, mx.array]) -> None:
+    """Raise UsageError for parameters that are replaced by others than these already."""
+    import mlx.core as mx
+
+    twice = [name for name, array in one.whole.items() if name in whole and not mx.array_equal(array, whole[name])]
     if twice:
-        raise UsageError(f"two adapters replace {', '.join(twice)}", expected="one at most", file=path, field="adapter")
+        raise UsageError(
+            f"two adapters replace {', '.join(sorted(twice))}", expected="one at most", file=one.path, field="adapter"
+        )

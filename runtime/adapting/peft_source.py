@@ -23,14 +23,6 @@ class PeftAdapter:
     config: AdapterConfig
     checkpoint: Checkpoint
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was set aside of the config: fields that are not known, and patterns that match nothing."""
-        modules = tuple(factor.module for factor in factors_in(self.checkpoint))
-        keys = (target.rpartition(".")[2] for target in self.config.target_parameters or ())
-        bare = tuple(f"{published(module)}.{key}" for key in keys for module in modules)
-        return (*self.config.notes, *self.config.unmatched((*modules, *bare)))
-
     def fit(self, params: Mapping[str, TensorSpec], base: str) -> Fitted:
         """Fit it to a model's parameters; `base` is the prefix of the base model.
 
@@ -43,7 +35,12 @@ class PeftAdapter:
         ranked = (*_of_bare(bare), *(Ranked(factor, factor.module) for factor in of_modules))
         names = (*self._magnitudes(factors, stored_turned), *bare_rules(bare), *turned_rules(stored_turned))
         found = scales(ranked, config, str(self.checkpoint.files[0]))
-        return Fitted(RuleSet((*names, *load_rules("peft"))), found, config.use_dora)
+        return Fitted(RuleSet((*names, *load_rules("peft"))), found, config.use_dora, self._notes(ranked))
+
+    def _notes(self, ranked: Sequence[Ranked]) -> tuple[str, ...]:
+        """Say what was set aside of the config: fields that are not known, and names and patterns of nothing here."""
+        changed = tuple(dict.fromkeys(each.changes for each in ranked))
+        return (*self.config.notes, *self.config.unmatched(changed), *self.config.untargeted(changed))
 
     def _magnitudes(self, factors: Sequence[Factor], stored_turned: Sequence[Factor]) -> RuleSet:
         if not self.config.use_dora:

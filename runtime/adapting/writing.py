@@ -75,7 +75,7 @@ def write_adapter(
     In the format that it was read in, header, order of tensors and config are those that were read, and its checkpoint
     has to be open.
     """
-    notes = found.source.notes
+    notes = found.notes
     if is_as_read(found, form):
         config = {CONFIG_NAME: found.source.path / CONFIG_NAME}
         files = save(found.plan, arrays, target, overwrite=overwrite, side_files=config)

@@ -199,6 +199,8 @@ def test_embeddings_that_were_saved_with_their_factors(base: Path, tmp_path: Pat
     wanted = changed(base, {"model.embed_tokens.weight": product}, tmp_path / "changed")
     assert np.allclose(logits(m), wanted, atol=1e-3)
     assert np.allclose(fused_logits(base, made[0], tmp_path / "fused"), wanted, atol=1e-3)
+    convert(base, Order(tmp_path / "both", adapters=tuple((path, 0.5) for path in made)), Wish())
+    assert np.allclose(logits(load(tmp_path / "both")), wanted, atol=1e-3)
 
 
 @pytest.mark.case("C61")

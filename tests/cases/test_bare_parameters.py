@@ -126,9 +126,19 @@ def test_ranks_and_scales_are_those_of_the_parameter(tmp_path: Path) -> None:
     made = bare(tmp_path / "lora", arrays["a"], arrays["b"], rank_pattern={"gate_up_proj": 3}, use_rslora=True)
     found = planned(made, {f"mlp.{STACK}": (2, 8, 4)})
     assert found.scales == {f"mlp.{STACK}": pytest.approx(4 / np.sqrt(3))}
-    assert found.source.notes == ()
+    assert found.notes == ()
     with pytest.raises(PlanError, match=r"has rank 6, and adapter_config\.json 1 for each of 2"):
         planned(bare(tmp_path / "two", arrays["a"], arrays["b"]), {f"mlp.{STACK}": (2, 8, 4)})
+
+
+def test_a_target_without_factors_is_a_note(tmp_path: Path) -> None:
+    arrays = filled({"a": (2, 4), "b": (8, 2)})
+    targets = [*TARGET, "mlp.experts.down_proj", "nothing"]
+    made = bare(tmp_path / "lora", arrays["a"], arrays["b"], target_parameters=targets)
+    assert planned(made, {f"mlp.{STACK}": (2, 8, 4)}).notes == (
+        "adapter_config.json: target_parameters has 'mlp.experts.down_proj', of which the file has no factors",
+        "adapter_config.json: target_parameters has 'nothing', of which the file has no factors",
+    )
 
 
 def test_a_matrix_that_is_no_module_s_weight(tmp_path: Path) -> None:

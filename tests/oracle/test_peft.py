@@ -148,7 +148,7 @@ def test_weights_that_are_stored_in_out(dora: bool, tmp_path: Path) -> None:
         for name, made in plan.factors(plan.plan.load())
     }
     assert len(changed) == 2 * 3 + 1
-    assert plan.source.notes == ()
+    assert plan.notes == ()
     for name, array in changed.items():
         assert np.allclose(array, merged[name], atol=1e-4), name
         assert not np.allclose(array, before[name], atol=1e-2)
