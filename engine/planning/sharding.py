@@ -50,10 +50,11 @@ class Sharding:
 
     def kind_of(self, name: str) -> Kind:
         """Say how a parameter is cut."""
-        for pattern, kind in self._compiled:
-            if pattern.search(name):
-                return kind
-        return "replicate"
+        return self._stated(name) or "replicate"
+
+    def _stated(self, name: str) -> Kind | None:
+        """Give the kind of the first pattern that matches a parameter; None where none does."""
+        return next((kind for pattern, kind in self._compiled if pattern.search(name)), None)
 
     def slice_of(self, name: str, params: Mapping[str, TensorSpec]) -> Slice | None:
         """Say which rows of parameter `name` of `params` are this rank's; None for all.
@@ -94,10 +95,10 @@ class Sharding:
         return Slice(dim, tuple((start, start + rows) for start in starts))
 
     def _kind_of_both(self, name: str, weight: str, params: Mapping[str, TensorSpec]) -> Kind:
-        """The kind of a parameter, which for scales and their weight must be one."""
+        """The kind of a parameter: of scales that no pattern is about it is their weight's, else it must be the same."""
         kind = self.kind_of(weight)
         for other in (name, *scales_of(weight, params)):
-            if self.kind_of(other) != kind:
+            if self._stated(other) not in (None, kind):
                 raise PlanError(
                     f"{weight} is to be cut by {kind} and {other} by {self.kind_of(other)}",
                     expected="a weight and its scales to be cut alike",

@@ -102,10 +102,17 @@ def test_a_block_that_straddles_a_cut_is_refused_on_every_rank() -> None:
 
 def test_a_weight_and_its_scales_are_cut_alike() -> None:
     params = fp8(512, 256, 128)
-    sharding = Sharding(0, 2, {r"o_proj\.weight$": "column"})
+    kinds: dict[str, Kind] = {r"o_proj\.weight$": "column", r"o_proj\.weight_scale_inv$": "replicate"}
     for name in params:
         with pytest.raises(PlanError, match=r"is to be cut by column and .* by replicate"):
-            sharding.slice_of(name, params)
+            Sharding(0, 2, kinds).slice_of(name, params)
+
+
+def test_scales_that_no_pattern_is_about_are_cut_as_their_weight_is() -> None:
+    params = fp8(512, 256, 128)
+    alone, both = (Sharding(1, 2, {pattern: "column"}) for pattern in (r"o_proj\.weight$", r"o_proj\."))
+    assert [alone.slice_of(name, params) for name in params] == [both.slice_of(name, params) for name in params]
+    assert alone.slice_of(sorted(params)[-1], params) is not None
 
 
 def test_a_parameter_that_is_not_there() -> None:
