@@ -95,7 +95,7 @@ class Sharding:
         return Slice(dim, tuple((start, start + rows) for start in starts))
 
     def _kind_of_both(self, name: str, weight: str, params: Mapping[str, TensorSpec]) -> Kind:
-        """The kind of a parameter: of scales that no pattern is about it is their weight's, else it must be the same."""
+        """The kind of a parameter: of scales that no pattern is about, their weight's; else it must be the same."""
         kind = self.kind_of(weight)
         for other in (name, *scales_of(weight, params)):
             if self._stated(other) not in (None, kind):
