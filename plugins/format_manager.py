@@ -35,6 +35,12 @@ class FormatManager:
         registered = (method for offered in self._offered.values() for each in offered for method in each.methods)
         return tuple(sorted({*(point.name for point in installed_points(self._group)), *registered}))
 
+    def problems(self) -> tuple[str, ...]:
+        """Import every format, and say of each that cannot be used where it is from and why."""
+        self._load(None)
+        split = ((name.split(" ", 1), why) for name, why in self._problems.items())
+        return tuple(f"{value} ({distribution}): {why}" for (distribution, value), why in split)
+
     def find(self, stored: Stored) -> tuple[QuantizationFormat, str] | None:
         """Give the format of a checkpoint and what shows it; None where nothing says that it is quantized.
 

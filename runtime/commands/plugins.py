@@ -1,4 +1,4 @@
-"""`weightloom plugins`: every plugin by distribution, and those that cannot be used."""
+"""`weightloom plugins`: all that packages offer, by kind and distribution, and what of it cannot be used."""
 
 from __future__ import annotations
 
@@ -14,27 +14,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Import every plugin; exit code 1 when one cannot be used or two claim one model type."""
-    from weightloom.engine.errors import PluginError
-    from weightloom.plugins.manager import PluginManager
     from weightloom.runtime.extras import need_mlx
+    from weightloom.runtime.inspecting.installed import installed
 
     need_mlx()
-    manager = PluginManager()
-    clashes: list[str] = []
-    served: dict[tuple[str, str], list[str]] = {}
-    for offer in manager.offers():
-        served.setdefault((offer.distribution, offer.value), []).append(offer.model_type)
-        try:
-            if len(manager.architectures(offer.model_type)) > 1:
-                manager.architecture(offer.model_type)
-        except PluginError as error:
-            clashes.append(error.seen)
-    problems = [*(f"{p.offer.value} ({p.offer.distribution}): {p.why}" for p in manager.problems), *sorted({*clashes})]
-    rows = [{"distribution": d, "plugin": v, "model_types": types} for (d, v), types in sorted(served.items())]
-    text = "\n".join(f"{row['distribution']}  {row['plugin']}  {', '.join(row['model_types'])}" for row in rows)
-    data = {"command": "plugins", "plugins": rows, "problems": problems, "notes": manager.notes}
-    complaint = "\n".join([*problems, *(f"note: {note}" for note in manager.notes)])
-    return Outcome(AT_FAULT if problems else FINE, data, text, complaint=complaint)
+    found = installed()
+    rows = [
+        {"kind": each.kind, "distribution": each.distribution, "plugin": each.value, "names": list(each.names)}
+        for each in found.offers
+    ]
+    text = "\n".join(
+        f"{each.kind:<12}  {each.distribution}  {each.value}  {', '.join(each.names)}" for each in found.offers
+    )
+    data = {"command": "plugins", "plugins": rows, "problems": list(found.problems), "notes": list(found.notes)}
+    complaint = "\n".join([*found.problems, *(f"note: {note}" for note in found.notes)])
+    return Outcome(AT_FAULT if found.problems else FINE, data, text, complaint=complaint)
 
 
 PLUGINS = Command("plugins", "list the plugins that are installed, and what is wrong with any", add_arguments, run)
