@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from weightloom.engine.dtypes import DTYPES
 from weightloom.engine.errors import NotInvertible, PlanError
+from weightloom.engine.quantizing.checked import check_scales
 from weightloom.engine.quantizing.quantization import AFFINE, Quantization
 from weightloom.engine.spec import TensorSpec
 from weightloom.engine.views.keeping import Restore
@@ -109,6 +110,9 @@ class Unpack:
 
         how, made = self.how, self.infer(self.taken)[0]
         dtype = getattr(mx, DTYPES[made.dtype or ""].mlx or "")
+
+        for each in arrays[1:]:
+            check_scales(each, how.mode)
 
         def floats(part: Arrays) -> Arrays:
             bias = part[2] if len(part) > 2 else None

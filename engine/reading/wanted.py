@@ -57,7 +57,7 @@ class Computed:
         """Compute the target; `arrays` are used up."""
         taken = tuple(arrays)
         arrays.clear()
-        return {self.name: run_steps(self.steps, taken)}
+        return {self.name: run_steps(self.steps, taken, self.name)}
 
 
 @dataclass(frozen=True, slots=True)

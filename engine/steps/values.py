@@ -34,12 +34,15 @@ class MlxAlgebra:
         return mx.concatenate(list(xs), axis=dim)
 
 
-def run_steps(steps: Sequence[ValueStep], arrays: tuple[mx.array, ...]) -> mx.array:
-    """Run steps of which the first takes all arrays, each gives one, and each later one takes that."""
+def run_steps(steps: Sequence[ValueStep], arrays: tuple[mx.array, ...], name: str) -> mx.array:
+    """Run steps of which the first takes all arrays, each gives one, and each later one takes that.
+
+    Raises PlanError, with the name of what is made, for values that a step refuses.
+    """
     import mlx.core as mx
 
     for step in steps:
-        arrays = step.apply(arrays)
+        arrays = _applied(step, arrays, name)
     array = mx.contiguous(arrays[0])
     mx.eval(array)
     return array

@@ -28,7 +28,7 @@ from weightloom.runtime.opening.foreign_code import ignored_code
 from weightloom.runtime.opening.opening import Opened, open_path
 from weightloom.runtime.preparing.casting import asked_dtype
 from weightloom.runtime.preparing.prepare import Prepared, prepare
-from weightloom.runtime.quantizing.quantized_model import as_asked
+from weightloom.runtime.quantizing.quantized_model import as_asked, scales_checked
 from weightloom.runtime.quantizing.wish import Quantizing, asked_quantizing, form_for
 from weightloom.runtime.surgery.surgery import asked_surgery, operated
 from weightloom.runtime.surgery.surgery_file import SurgeryFile
@@ -87,7 +87,7 @@ def load(
         found, cast = as_asked(found, wanted, quantizing)
         adapters, part = _part(wish.beside, found, opened.need_config().values, sharding)
         stored = found.plan if part is None else part.plan
-        plan = widened(stored)
+        plan = widened(scales_checked(stored, found.quantized.modules))
         before = bytes_read()
         read = partial(Plan.load, sharding=part.sharding if part else None, progress=progress, strict=strict)
         fill(found.module, plan, mode, () if part else found.architecture.towers, read, strict)

@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from weightloom.engine.plan import Plan
+from weightloom.engine.quantizing.checked import checked
 from weightloom.engine.quantizing.quantization import Quantization
 from weightloom.plugins.quantized import quantize
 from weightloom.runtime.preparing.casting import Casting, casting
 from weightloom.runtime.preparing.prepare import Prepared, built
 from weightloom.runtime.preparing.quantized_set import QuantizedSet
-from weightloom.runtime.quantizing.quantized_plan import Packables
+from weightloom.runtime.quantizing.quantized_plan import Packables, matrix_of
 from weightloom.runtime.quantizing.wish import Quantizing
 
 if TYPE_CHECKING:
@@ -36,6 +37,11 @@ def as_asked(found: Prepared, dtype: str | None, quantizing: Quantizing | None) 
     if done is None:
         return _with(found, module, plan, {}, before.notes), cast
     return _with(found, module, done.plan, done.modules, (*before.notes, *done.notes)), cast
+
+
+def scales_checked(plan: Plan, modules: Mapping[str, Quantization]) -> Plan:
+    """Give the plan, of these modules or of a part of them, that refuses scales that are no numbers, by name."""
+    return checked(plan, {matrix_of(path, plan): how for path, how in modules.items()})
 
 
 def _with(
