@@ -44,7 +44,7 @@ def _unfit(model_type: str, reasons: dict[Architecture, str], evidence: Evidence
 
 def _way_out(reasons: dict[Architecture, str], evidence: Evidence) -> str:
     if evidence.vision.present:
-        return "load it with text_only=True for its text model alone, or install a package that offers the whole"
+        return "load it with text_only=True (--text-only) for its text model alone, or install what offers the whole"
     tasks = " or ".join(sorted({each.task for each in reasons} - {"rerank"}))
     asked = f"ask for what there is by name (task= or --task: {tasks}), or " if tasks else ""
     return f"{asked}install a package that offers an architecture for it"

@@ -76,7 +76,7 @@ def refuse_unserved(evidence: Evidence, manager: PluginManager) -> None:
     whole = config.get("model_type")
     if not (isinstance(whole, str) and isinstance(own, str)) or manager.find(whole) is not None:
         return
-    alone = f"text_only=True loads its text model alone, {own} by {section}.model_type; or "
+    alone = f"text_only=True loads its text model alone, {own} by {section}.model_type (--text-only); or "
     unserved = f"its text model is {own!r} by {section}.model_type, which nothing serves either; {manager.near(own)} "
     raise PluginError(
         f"no installed plugin serves model type {whole!r} ({evidence.vision})",

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from weightloom.runtime.terminal.arguments import add_adapter, add_losses, add_surgery, add_task, count
+from weightloom.runtime.terminal.arguments import add_adapter, add_losses, add_surgery, add_task, add_text_only, count
 from weightloom.runtime.terminal.command import Command
 from weightloom.runtime.terminal.outcome import FINE, Outcome
 
@@ -41,6 +41,7 @@ def add_running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fuse", action="store_true", help="fuse the adapters into the parameters instead")
     add_losses(parser)
     add_task(parser)
+    add_text_only(parser)
     add_surgery(parser)
 
 
@@ -71,6 +72,7 @@ def load_model(args: argparse.Namespace, sharding: Way | None = None) -> LoadedM
             architecture=args.architecture,
             adapter=_adapters(args),
             sharding=sharding,
+            text_only=True if args.text_only else None,
             progress=progress,
             task=args.task,
         )

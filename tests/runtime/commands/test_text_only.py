@@ -8,7 +8,7 @@ import pytest
 
 from tests.plugins.installed import install
 from tests.runtime.choosing.test_text_half import PUBLISHED, TOWERS, whole
-from tests.runtime.models import write_model
+from tests.runtime.models import add_tokenizer, write_model
 from tests.runtime.support import Cli
 from weightloom.runtime import load
 
@@ -57,3 +57,13 @@ def test_an_architecture_of_several_is_chosen(cli: Cli, tmp_path: Path, monkeypa
         assert ran.code == 1 and "mine" in ran.err and "other" in ran.err
         assert cli(*line, "--architecture", "other").code == 0
     assert "the parameters of other" in cli("plan", path, "--architecture", "other").out
+
+
+@pytest.mark.case("C23")
+def test_c23_the_text_model_speaks_alone(cli: Cli, tmp_path: Path) -> None:
+    """C23: generate says which option helps where nothing serves the whole, and with it runs the text model."""
+    path = add_tokenizer(whole(tmp_path, PUBLISHED, TOWERS))
+    line = ["generate", path, "-p", "ab", "--max-tokens", "2"]
+    assert "--text-only" in cli(*line).err
+    ran = cli(*line, "--text-only", "--json")
+    assert ran.code == 0 and "this is the text model alone" in ran.data["notes"][0]
