@@ -26,7 +26,7 @@ def read_prompts(folder: Path) -> tuple[Mapping[str, str], str | None]:
     texts = isinstance(prompts, dict) and all(isinstance(text, str) for text in prompts.values())
     if not texts:
         raise ConfigError(f"prompts is {prompts!r}", expected="texts by name", file=path, field="prompts")
-    if default is not None and default not in prompts:
+    if default is not None and not (isinstance(default, str) and default in prompts):
         known = ", ".join(prompts) or "none"
         raise ConfigError(
             f"default_prompt_name is {default!r}",
