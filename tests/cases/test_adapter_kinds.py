@@ -206,8 +206,17 @@ def test_embeddings_that_were_saved_with_their_factors(base: Path, tmp_path: Pat
 @pytest.mark.case("C61")
 def test_an_adapter_of_any_name(base: Path, tmp_path: Path) -> None:
     named = {name.replace(".weight", ".my-french_2.weight"): array for name, array in pair().items()}
-    made = adapter(tmp_path / "lora", named)
-    agree(base, made, {WEIGHT: delta(pair(), 2)}, tmp_path)
+    own, head = embedding(), const(0.5, 260, 32)
+    product = 2 * (own[f"{EMBEDDING}.lora_embedding_B"] @ own[f"{EMBEDDING}.lora_embedding_A"]).T
+    others = {f"{name}.my-french_2": array for name, array in own.items()}
+    others["base_model.model.lm_head.modules_to_save.my-french_2.weight"] = head
+    made = adapter(tmp_path / "lora", named | others)
+    deltas = {
+        WEIGHT: delta(pair(), 2),
+        "model.embed_tokens.weight": product,
+        "lm_head.weight": head - weight_of(base, "lm_head.weight"),
+    }
+    agree(base, made, deltas, tmp_path)
     with pytest.raises(PlanError, match="none of 0 tensors leads to a parameter"):
         load(base, adapter=adapter(tmp_path / "empty", {}))
     with pytest.raises(PlanError, match=r"two sources for one parameter: .*my-french_2"):

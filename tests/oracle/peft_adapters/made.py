@@ -22,7 +22,9 @@ MODELS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "square": ("MixtralForCausalLM", "MixtralConfig", {"num_local_experts": 4, "intermediate_size": 32}),
     "qwen3_moe": ("Qwen3MoeForCausalLM", "Qwen3MoeConfig", EXPERTS),
     "bert": ("BertModel", "BertConfig", {}),
+    "classifier": ("BertForSequenceClassification", "BertConfig", {"num_labels": 3}),
 }
+TASKS = {"bert": None, "classifier": "SEQ_CLS"}
 MLP = ("gate_proj", "up_proj", "down_proj")
 STACKS = ("mlp.experts.gate_up_proj", "mlp.experts.down_proj")
 
@@ -80,6 +82,7 @@ CASES = [
     one("encoder", "bert", *BERT, "word_embeddings", sample=True),
     one("encoder, DoRA", "bert", *BERT, "word_embeddings", use_dora=True),
     one("encoder, biases", "bert", "query", bias="all"),
+    one("classifier, with its head", "classifier", *BERT),
     Case("two at once", "llama", [
         {"r": 2, "lora_alpha": 3, "target_modules": ["q_proj", "v_proj"]},
         {"r": 5, "lora_alpha": 4, "target_modules": ["q_proj", "down_proj"], "use_rslora": True},
@@ -120,7 +123,7 @@ def make(case: Case, folder: Path) -> Made:
     tokens = np.random.default_rng(7).integers(0, SIZES["vocab_size"], (2, LENGTH))
     plain = _made(model, tokens)
     names = [f"adapter{n}" for n in range(len(case.adapters))]
-    kind = None if case.model == "bert" else "CAUSAL_LM"
+    kind = TASKS.get(case.model, "CAUSAL_LM")
     for name, values in zip(names, case.adapters, strict=True):
         wanted = peft.LoraConfig(task_type=kind, **values)
         if isinstance(model, peft.PeftModel):
