@@ -10,12 +10,22 @@ from weightloom.engine.plan import Plan
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.repair import Repair, repaired_numbers
 from weightloom.runtime.configs.config import Config
+from weightloom.runtime.configs.installed import installed_architecture
 
 
 def repaired_fields(architecture: Architecture | None, values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Repair the numbers that an architecture reads of a config; without one, or one that says which, none are."""
     fields = None if architecture is None else architecture.fields
     return values if fields is None else repaired_numbers(fields, values).content
+
+
+def known_repairs(config: Config | None) -> tuple[str, ...]:
+    """Give a line for each repair of a config; of its fields where an installed architecture says what they want."""
+    if config is None:
+        return ()
+    found = installed_architecture(config.values)
+    fields = None if found is None else found.fields
+    return repair_lines(config, () if fields is None else repaired_numbers(fields, config.values).repairs)
 
 
 def repair_lines(config: Config, repairs: Iterable[Repair] = ()) -> tuple[str, ...]:

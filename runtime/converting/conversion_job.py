@@ -17,6 +17,7 @@ from weightloom.runtime.choosing.choice import Choice, Wish
 from weightloom.runtime.choosing.layout_seen import choose_opened
 from weightloom.runtime.configs.config import NAME as CONFIG_NAME
 from weightloom.runtime.configs.dtype_field import with_dtype_field
+from weightloom.runtime.configs.repairs import known_repairs
 from weightloom.runtime.converting.conversion_notes import notes_on, notes_on_way_back
 from weightloom.runtime.converting.conversion_plan import ConversionPlan, conversion_plan
 from weightloom.runtime.converting.way_back import way_back
@@ -127,7 +128,7 @@ def _anew(opened: Opened, choice: Choice, order: Order) -> Job:
     beside = {**_of_gguf(opened), **({} if config is None else {CONFIG_NAME: config})}
     tensors, nbytes = _size(plan)
     about = () if found.quantized is None else found.quantized.notes
-    notes = (*notes_on(plan, opened, choice, order), *found.notes, *about)
+    notes = (*known_repairs(opened.config), *notes_on(plan, opened, choice, order), *found.notes, *about)
     write = _write(plan, opened, order)
     job = Job(write, tensors, nbytes, beside, left_out=left_out, notes=notes, losses=found.losses)
     return replace(job, rounding=_rounding(found, order))
@@ -151,7 +152,7 @@ def _keeping(opened: Opened, choice: Choice, order: Order) -> Job:
     beside = {} if config is None else {CONFIG_NAME: config}
     tensors, nbytes = _size(plan)
     write = partial(_write(plan, opened, order), beside=(shard,))
-    return Job(write, tensors, nbytes, beside, kept=keeps_beside(plan))
+    return Job(write, tensors, nbytes, beside, kept=keeps_beside(plan), notes=known_repairs(opened.config))
 
 
 def _write(plan: Plan, opened: Opened, order: Order) -> Callable[..., list[Path]]:

@@ -75,6 +75,12 @@ def test_plan_and_inspect_list_them(cli: Cli, flat: Path, nested: Path) -> None:
     assert "repaired: 6" in text and all(each in text for each in WANTED)
 
 
+@pytest.mark.parametrize("options", [("--layout", "mlx"), ("--layout", "hf"), ("--dtype", "bf16")])
+def test_a_conversion_lists_them(cli: Cli, flat: Path, tmp_path: Path, options: tuple[str, str]) -> None:
+    ran = cli("convert", flat, tmp_path / "out", *options, "--json")
+    assert ran.code == 0 and set(WANTED) <= set(json.loads(ran.out)["notes"])
+
+
 def test_where_no_architecture_says_what_fields_want_the_texts_repairs_are_listed(cli: Cli, flat: Path) -> None:
     assert json.loads(cli("plan", flat, "--open-target", "--json").out)["report"]["repaired"] == [TEXT]
     (flat / "config.json").write_text('\ufeff{"model_type": "nobodys"}')
