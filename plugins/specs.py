@@ -32,8 +32,9 @@ class Specs:
     def weightloom_architectures(self) -> Iterable[Architecture]:  # type: ignore[empty-body]
         """Offer the architectures that this plugin can build.
 
-        Called when one of the plugin's entry points has the model type of the checkpoint at hand. Two plugins
-        that offer one model type are a clash: an error that names both, unless the caller chose one.
+        Called when one of the plugin's entry points has the model type of the checkpoint at hand. Each judges the
+        evidence of the checkpoint (`Architecture.refusal`, or its task, classes and sub-models). Two that take the
+        same one are a clash: an error that names both, unless the caller chose one.
         """
 
     @hookspec

@@ -48,6 +48,7 @@ def _json(found: Architecture) -> dict[str, Any]:
         "model_types": list(found.model_types),
         "class_names": list(found.class_names),
         "task": found.task,
+        "by_request": list(found.by_request),
         "adapters": found.adapters if isinstance(found.adapters, str) else list(found.adapters),
     }
 
@@ -58,7 +59,8 @@ def _lines(found: Architecture) -> Iterator[str]:
     yield f"from         {found.source}"
     yield f"model types  {', '.join(found.model_types)}"
     yield f"classes      {', '.join(found.class_names)}"
-    yield f"task         {found.task}"
+    asked = f" (by request: {', '.join(found.by_request)})" if found.by_request else ""
+    yield f"task         {found.task}{asked}"
     yield f"adapters     {adapters}"
 
 

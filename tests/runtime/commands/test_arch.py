@@ -15,9 +15,20 @@ def test_all_are_listed_with_where_they_come_from(cli: Cli) -> None:
 def test_one_is_described(cli: Cli) -> None:
     found = cli("arch", "bert", "--json").data["architecture"]
     assert (found["name"], found["source"], found["task"]) == ("bert", "weightloom", "embed")
-    assert "BertModel" in found["class_names"] and "not supported" in found["adapters"]
+    assert "BertModel" in found["class_names"] and found["adapters"] == ["lora", "dora"]
     assert cli("arch", "llama", "--json").data["architecture"]["adapters"] == ["lora", "dora"]
     assert "task         embed" in cli("arch", "bert").out
+
+
+def test_several_for_one_model_type_are_described_with_what_each_is_for(cli: Cli) -> None:
+    """The first is the one that is taken where the files say no more."""
+    found = cli("arch", "BERT", "--json").data
+    assert [each["name"] for each in found["others"]] == ["bert_classifier"]
+    assert (found["others"][0]["task"], found["architecture"]["task"]) == ("rerank", "embed")
+    shown = cli("arch", "bert").out
+    assert "name         bert\n" in shown and "name         bert_classifier\n" in shown
+    assert cli("arch", "llama", "--json").data["architecture"]["by_request"] == ["rerank"]
+    assert "task         generate (by request: rerank)" in cli("arch", "llama").out
 
 
 def test_an_unknown_one_names_the_nearest_and_what_to_install(cli: Cli) -> None:
