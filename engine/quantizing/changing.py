@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,12 @@ from weightloom.engine.quantizing.refitting import floats_of, packed, refitted
 from weightloom.engine.quantizing.steps import Unpack
 from weightloom.engine.views.moves import Specs
 from weightloom.engine.views.program import ValueStep
+from weightloom.engine.views.row_blocks import of_rows, row_blocks
 
 if TYPE_CHECKING:
     import mlx.core as mx
+
+    from weightloom.engine.quantizing.refitting import Parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class Repacked:
 
     def apply(self, arrays: tuple[mx.array, ...]) -> tuple[mx.array, ...]:
         """Unpack, change, pack."""
-        return refitted(arrays, changed(floats_of(arrays, self.how), self.changes), self.how)
+        return made(arrays, self.how, self.changes, lambda parts, wanted: refitted(parts, wanted, self.how))
 
     def inverse(self) -> ValueStep:
         """Raise NotInvertible: what is packed is rounded."""
@@ -65,7 +68,8 @@ class PackedWider:
 
     def apply(self, arrays: tuple[mx.array, ...]) -> tuple[mx.array, ...]:
         """Unpack, change, pack."""
-        return packed(changed(floats_of(arrays, self.how), self.changes), self.wider, arrays[1].dtype)
+        dtype = arrays[1].dtype
+        return made(arrays, self.how, self.changes, lambda parts, wanted: packed(wanted, self.wider, dtype))
 
     def inverse(self) -> ValueStep:
         """Raise NotInvertible: what is packed is rounded."""
@@ -95,7 +99,7 @@ class LeftAsFloats:
 
     def apply(self, arrays: tuple[mx.array, ...]) -> tuple[mx.array, ...]:
         """Unpack, change, round."""
-        return (rounded_to(changed(floats_of(arrays, self.how), self.changes), self.dtype),)
+        return made(arrays, self.how, self.changes, lambda parts, wanted: (rounded_to(wanted, self.dtype),))
 
     def inverse(self) -> ValueStep:
         """Raise NotInvertible: the sum is rounded."""
@@ -110,6 +114,48 @@ def as_floats(how: Quantization, specs: Specs) -> Specs:
     return Unpack(0, how, specs).infer(specs)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Some rows, or all: their packed parts, their values, and what these are to be, float32."""
+
+    parts: Parts
+    before: mx.array
+    wanted: mx.array
+
+
+def in_blocks(parts: Parts, how: Quantization, steps: tuple[ValueStep, ...]) -> Iterator[Block]:
+    """Change some rows after the other by steps of one slot; all at once where a step needs them."""
+    import mlx.core as mx
+
+    shape = (*parts[1].shape[:-1], parts[1].shape[-1] * how.group_size)
+    for rows in row_blocks(shape):
+        own = of_rows(steps, rows)
+        if own is None:
+            before = floats_of(parts, how)
+            yield Block(parts, before, changed(before, steps))
+            return
+        some = tuple(rows.of(part) for part in parts)
+        before = floats_of(some, how)
+        wanted = changed(before, own)
+        # Else MLX would hold what it computes with for all rows at once.
+        mx.eval(before, wanted, *some)
+        yield Block(some, before, wanted)
+
+
+def made(
+    parts: Parts, how: Quantization, steps: tuple[ValueStep, ...], make: Callable[[Parts, mx.array], Parts]
+) -> Parts:
+    """Make something of the parts of each block and of what its values are to be, and join it."""
+    import mlx.core as mx
+
+    pieces: list[Parts] = []
+    for block in in_blocks(parts, how, steps):
+        pieces.append(make(block.parts, block.wanted))
+        mx.eval(*pieces[-1])
+    rows = parts[1].shape[:-1]
+    return tuple(mx.concatenate(list(each)).reshape(*rows, each[0].shape[-1]) for each in zip(*pieces, strict=True))
+
+
 def changed(values: mx.array, steps: Sequence[ValueStep]) -> mx.array:
     """Values of any shape, float32 -> what steps of one slot make of them, one after another."""
     for step in steps:
@@ -122,17 +168,6 @@ def rounded_to(values: mx.array, dtype: str) -> mx.array:
     import mlx.core as mx
 
     return values.astype(getattr(mx, DTYPES[dtype].mlx or ""))
-
-
-def share_lost(before: mx.array, wanted: mx.array, got: mx.array) -> float:
-    """Give how far `got` is from what is wanted, as a share of how far that is from `before`; 0 where nothing changes.
-
-    All are float32 of one shape; distances are Euclidean.
-    """
-    import mlx.core as mx
-
-    whole, left = (float(mx.linalg.norm(apart)) for apart in (wanted - before, got - wanted))
-    return left / whole if whole else 0.0
 
 
 def rounded() -> NotInvertible:

@@ -13,6 +13,7 @@ from weightloom.engine.surgery.operation import Edit, Operation
 from weightloom.engine.surgery.steps import irreversible
 from weightloom.engine.views.moves import Specs
 from weightloom.engine.views.program import ValueStep
+from weightloom.engine.views.row_blocks import RowBlock
 
 if TYPE_CHECKING:
     import mlx.core as mx
@@ -33,6 +34,13 @@ class Factors:
     scale: float
     lengths: Lengths | None = None
     share: float = 1.0
+
+    def of_rows(self, block: RowBlock) -> Factors | None:
+        """Give the change of some rows of a matrix, (rows, columns); None where it needs the others too."""
+        lengths = None if self.lengths is None else self.lengths.of_rows(block)
+        if lengths is None and self.lengths is not None:
+            return None
+        return replace(self, a=block.matrix(self.a), b=block.of(self.b), lengths=lengths)
 
     def added_to(self, weight: mx.array) -> mx.array:
         """Give what it adds to a weight (..., rows, columns), float32."""
@@ -66,6 +74,12 @@ class LowRankAdded:
         total = sum((each.added_to(weight) for each in self.factors), weight)
         return (total.astype(arrays[0].dtype),)
 
+    def of_rows(self, block: RowBlock) -> LowRankAdded | None:
+        """Add to some rows alone."""
+        found = [each.of_rows(block) for each in self.factors]
+        known = tuple(each for each in found if each is not None)
+        return replace(self, factors=known) if len(known) == len(found) else None
+
     def inverse(self) -> LowRankAdded:
         """Raise NotInvertible: the sum is rounded."""
         raise irreversible(self.what)
@@ -87,6 +101,10 @@ class Taken:
     def apply(self, arrays: tuple[mx.array, ...]) -> tuple[mx.array, ...]:
         """Give the array."""
         return (self.array.astype(arrays[0].dtype),)
+
+    def of_rows(self, block: RowBlock) -> Taken:
+        """Give some rows alone."""
+        return replace(self, array=block.of(self.array))
 
     def inverse(self) -> Taken:
         """Raise NotInvertible: what stood there is gone."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from weightloom.engine.views.row_blocks import RowBlock
+
 if TYPE_CHECKING:
     import mlx.core as mx
 
@@ -15,6 +17,10 @@ class Lengths:
 
     values: mx.array
     axis: int
+
+    def of_rows(self, block: RowBlock) -> Lengths | None:
+        """Give those of some rows; None where columns are meant, whose lengths all rows make."""
+        return Lengths(block.of_vector(self.values), self.axis) if self.axis == -1 else None
 
     def gain(self, changed: mx.array) -> mx.array:
         """Give what brings a weight (..., rows, columns), float32, to these lengths: (..., rows, 1), (..., 1, columns).

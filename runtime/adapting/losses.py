@@ -6,22 +6,23 @@ model answers as the base does. So each one is tried first, a parameter at a tim
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import sqrt
 from typing import TYPE_CHECKING, Literal, get_args
 
 from weightloom.engine.errors import PlanError, UsageError
 from weightloom.engine.plan import Plan
 from weightloom.engine.planning.part import part_of
 from weightloom.engine.quantizing.changing import (
+    Block,
     Changing,
     LeftAsFloats,
     PackedWider,
     Repacked,
     as_floats,
-    changed,
+    in_blocks,
     rounded_to,
-    share_lost,
 )
 from weightloom.engine.quantizing.quantization import AFFINE, AFFINE_BITS, Quantization, part_names
 from weightloom.engine.quantizing.refitting import floats_of, packed, refitted
@@ -117,40 +118,51 @@ def _too_much(loss: Loss, policy: LossPolicy) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Trial:
-    """A packed parameter as it is, what its values are and are to be, and the dtype that it has as floats."""
+    """A packed parameter, the steps that change it, and the dtype that it has as floats."""
 
     name: str
     form: Quantization
     steps: tuple[ValueStep, ...]
     parts: Parts
-    before: mx.array
-    wanted: mx.array
     dtype: str
 
-    def lost(self, got: mx.array) -> float:
-        return share_lost(self.before, self.wanted, got)
+    def lost(self, got: Callable[[Block], mx.array]) -> float:
+        """Give how far `got` is from what is wanted, as a share of how far that is from what was; 0 for no change."""
+        import mlx.core as mx
+
+        whole = left = 0.0
+        for block in in_blocks(self.parts, self.form, self.steps):
+            whole += float(mx.square(block.wanted - block.before).sum())
+            left += float(mx.square(got(block) - block.wanted).sum())
+        return sqrt(left / whole) if whole else 0.0
 
     def again(self) -> Loss:
         """Say what is lost in the form that it had."""
         import mlx.core as mx
 
-        again = refitted(self.parts, self.wanted, self.form)
-        share = self.lost(floats_of(again, self.form))
-        same = all(mx.array_equal(one, other).item() for one, other in zip(again, self.parts, strict=True))
-        return Loss(self.name, str(self.form), share, share > 0 and same, str(self.form), share)
+        same: list[bool] = []
+
+        def got(block: Block) -> mx.array:
+            parts = refitted(block.parts, block.wanted, self.form)
+            same.extend(bool(mx.array_equal(one, other)) for one, other in zip(parts, block.parts, strict=True))
+            return floats_of(parts, self.form)
+
+        share = self.lost(got)
+        return Loss(self.name, str(self.form), share, share > 0 and all(same), str(self.form), share)
 
     def wider(self, most: float) -> tuple[Changing, str, float] | None:
         """Give the first wider form in which less than `most` is lost; block modes have none."""
         widths = [bits for bits in AFFINE_BITS if bits > self.form.bits and self.form.mode == AFFINE]
+        dtype = self.parts[1].dtype
         for form in (Quantization(bits, self.form.group_size) for bits in widths):
-            left = self.lost(floats_of(packed(self.wanted, form, self.parts[1].dtype), form))
+            left = self.lost(lambda block, form=form: floats_of(packed(block.wanted, form, dtype), form))  # type: ignore[misc]
             if left < most:
                 return PackedWider(0, self.form, self.steps, form), str(form), left
         return None
 
     def dense(self) -> tuple[Changing, str, float]:
         """Give the step to floats."""
-        left = self.lost(rounded_to(rounded_to(self.wanted, self.dtype), "F32"))
+        left = self.lost(lambda block: rounded_to(rounded_to(block.wanted, self.dtype), "F32"))
         return LeftAsFloats(0, self.form, self.steps, self.dtype), self.dtype, left
 
 
@@ -168,6 +180,4 @@ def _tried(plan: Plan, name: str, form: Quantization, steps: tuple[ValueStep, ..
     names = part_names(name)[: len(form.parts)]
     (floats,) = as_floats(form, tuple(plan.params[each].logical() for each in names))
     found = part_of(plan, names).load()
-    parts = tuple(found[each] for each in names)
-    before = floats_of(parts, form)
-    return _Trial(name, form, steps, parts, before, changed(before, steps), floats.dtype or "F32")
+    return _Trial(name, form, steps, tuple(found[each] for each in names), floats.dtype or "F32")

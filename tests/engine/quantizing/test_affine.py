@@ -10,11 +10,14 @@ from hypothesis import strategies as st
 
 from weightloom.engine.errors import NotInvertible, PlanError
 from weightloom.engine.quantizing.affine import codes_of, words_of
-from weightloom.engine.quantizing.changing import LeftAsFloats, PackedWider, Repacked, as_floats, share_lost
+from weightloom.engine.quantizing.changing import LeftAsFloats, PackedWider, Repacked, as_floats
 from weightloom.engine.quantizing.quantization import AFFINE, AFFINE_BITS, BLOCK_MODES, Quantization
 from weightloom.engine.quantizing.refitting import floats_of, packed, refitted
 from weightloom.engine.spec import TensorSpec
+from weightloom.engine.surgery.fuse import Factors, LowRankAdded, Taken
+from weightloom.engine.surgery.lengths import Lengths
 from weightloom.engine.surgery.steps import Scaled
+from weightloom.engine.views.row_blocks import row_blocks
 
 DTYPES = {"F32": mx.float32, "F16": mx.float16, "BF16": mx.bfloat16}
 NAMES = {mx.uint32: "U32", mx.uint8: "U8", **{value: name for name, value in DTYPES.items()}}
@@ -66,7 +69,6 @@ def test_no_group_is_further_from_what_is_wanted_than_it_was(
     groups = (*wanted.shape[:-1], -1, how.group_size)
     old, new = (mx.square(wanted - each).reshape(groups).sum(-1) for each in (was, got))
     assert mx.all(new <= old * (1 + 1e-4)).item()
-    assert 0 <= share_lost(was, wanted, got) <= 1 + 1e-4
 
 
 def test_a_group_of_one_value_has_any_code_and_takes_a_change() -> None:
@@ -75,7 +77,7 @@ def test_a_group_of_one_value_has_any_code_and_takes_a_change() -> None:
     assert mx.array_equal(floats_of(before, how), mx.full((1, 32), 2.0))
     assert same(before, refitted(before, mx.full((1, 32), 2.0), how))
     wanted = mx.arange(32.0)[None]
-    assert share_lost(floats_of(before, how), wanted, floats_of(refitted(before, wanted, how), how)) < 0.2
+    assert mx.abs(floats_of(refitted(before, wanted, how), how) - wanted).max().item() < 1.1
 
 
 @given(ways, shapes, dtypes, seeds)
@@ -106,3 +108,33 @@ def test_packing_anew_is_as_mlx_packs() -> None:
 def test_what_is_packed_otherwise_is_refused(scales: tuple[str, tuple[int, ...]]) -> None:
     with pytest.raises(PlanError, match="4 bits in groups of 32"):
         as_floats(Quantization(4, 32), (TensorSpec("U32", (2, 8)), TensorSpec(*scales), TensorSpec(*scales)))
+
+
+@given(ways, st.sampled_from([(3,), (700,), (2, 3), (2, 2, 300)]), seeds, st.booleans())
+def test_some_rows_at_a_time_are_as_all_at_once(
+    how: Quantization, rows: tuple[int, ...], seed: int, decomposed: bool
+) -> None:
+    array = mx.concatenate([values(how, rows, seed)] * 8, axis=-1)
+    parts, rank = by_mlx(how, array), 2
+    chance = np.random.default_rng(seed)
+    a, b = (
+        mx.array(chance.standard_normal(s, dtype=np.float32))
+        for s in ((*rows[:-1], rank, array.shape[-1]), (*rows, rank))
+    )
+    lengths = Lengths(mx.array(chance.random(rows, dtype=np.float32)) + 1, -1) if decomposed else None
+    step = LowRankAdded(0, (Factors(a, b, 0.5, lengths), Factors(2 * a, b, 0.25)))
+    whole = refitted(parts, step.apply((floats_of(parts, how),))[0], how)
+    (words, *_) = Repacked(0, how, (step,)).apply(parts)
+    # Products may be summed in another order.
+    assert (words != whole[0]).sum().item() <= 1 + words.size // 50
+    taken = Taken(0, array * 2)
+    assert same(Repacked(0, how, (taken,)).apply(parts), refitted(parts, array * 2, how))
+
+
+def test_lengths_of_columns_need_all_rows() -> None:
+    step = LowRankAdded(0, (Factors(mx.ones((1, 64)), mx.ones((4, 1)), 1.0, Lengths(mx.ones((64,)), -2)),))
+    how = Quantization(4, 32)
+    parts = by_mlx(how, values(how, (4,), 1))
+    (block, *_) = row_blocks((4, 64))
+    assert step.of_rows(block) is None
+    assert same(Repacked(0, how, (step,)).apply(parts), refitted(parts, step.apply((floats_of(parts, how),))[0], how))
