@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,11 @@ from tests.runtime.adapting.test_fusing import NAME, arrays_in, fuse, packed, sa
 from tests.runtime.models import config_of, write_model
 from tests.runtime.support import Cli
 from tests.runtime.surgery.test_surgery_codes import with_codes
+from weightloom.engine import Checkpoint, RuleSet, build_plan
 from weightloom.engine.errors import PlanError, UsageError
 from weightloom.engine.quantizing.quantization import BLOCK_MODES, Quantization
 from weightloom.engine.quantizing.refitting import floats_of
+from weightloom.runtime.adapting.fusing import Base, fused
 from weightloom.runtime.adapting.losses import Loss, LossPolicy
 from weightloom.runtime.choosing.choice import Wish
 from weightloom.runtime.converting.conversion import Converted, Order, convert
@@ -232,6 +235,7 @@ def test_one_parameter_is_held_at_a_time(tmp_path: Path) -> None:
             for side, shape in (("A", (2, 512)), ("B", (256, 2)))
         }
         made = adapter(folder / "one", factors, target_modules=["down_proj"])
+        gc.collect()
         mx.clear_cache()
         mx.reset_peak_memory()
         held = mx.get_active_memory()
@@ -262,15 +266,19 @@ def test_blocks_of_small_floats(mode: str, tmp_path: Path) -> None:
     assert np.allclose(np.array(arrays_in(tmp_path / "dense")[NAME].astype(mx.float32)), wanted, rtol=1e-2, atol=1e-2)
 
 
-def test_codes_of_eight_bits_are_fused_as_floats_or_refused_by_name(tmp_path: Path) -> None:
-    base = with_codes(tmp_path / "base")
-    o_proj = f"{ATTENTION}.o_proj"
-    made = adapter(tmp_path / "one", pair(o_proj))
-    with pytest.raises(UsageError, match=r"o_proj\.weight' are packed, and not as MLX"):
-        fuse(base, tmp_path / "none", made, layout="hf")
-    assert not (tmp_path / "none").exists()
-    fuse(base, tmp_path / "fused", made, layout="mlx")
+@pytest.mark.parametrize("layout", ["hf", "mlx"])
+def test_codes_of_eight_bits_are_fused_as_floats(layout: str, tmp_path: Path) -> None:
+    base, o_proj = with_codes(tmp_path / "base"), f"{ATTENTION}.o_proj"
+    fuse(base, tmp_path / "fused", adapter(tmp_path / "one", pair(o_proj)), layout=layout)
     convert(base, Order(tmp_path / "floats", layout="mlx"), Wish())
     name = "model.layers.0.self_attn.o_proj.weight"
     before, after = (np.array(arrays_in(tmp_path / n)[name].astype(mx.float32)) for n in ("floats", "fused"))
     assert np.allclose(after, before + delta(pair(o_proj), 2, o_proj), atol=0.1, rtol=1e-2)
+
+
+def test_what_is_packed_in_no_way_that_is_known_is_refused_by_name(tmp_path: Path) -> None:
+    arrays = {NAME: mx.zeros((32, 32), mx.uint8), f"{NAME}_scale_inv": mx.ones((2, 2))}
+    plan = build_plan(Checkpoint.from_arrays(arrays), RuleSet(()))
+    made = adapter(tmp_path / "one", pair())
+    with pytest.raises(UsageError, match=r"q_proj\.weight' are packed, and not as MLX"):
+        fused(Base(plan, lambda layout: RuleSet(()), {}), [(made, 1.0)], LossPolicy())
