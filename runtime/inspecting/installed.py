@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 
 from weightloom.engine.errors import PluginError
-from weightloom.plugins import format_manager, sources
+from weightloom.plugins import format_manager, sources, vocabularies
 from weightloom.plugins.manager import GROUP as ARCHITECTURES
 from weightloom.plugins.manager import PluginManager
 from weightloom.plugins.registering import distribution_of, why_unusable
@@ -21,6 +21,7 @@ KINDS = {
     "op": op_table.GROUP,
     "format": format_manager.GROUP,
     "source": sources.GROUP,
+    "tokenizer": vocabularies.GROUP,
 }
 
 
@@ -76,7 +77,7 @@ def _rules() -> Iterator[str]:
 
 def _others() -> Iterator[str]:
     """Import every op, source and format."""
-    for kind, wanted in (("op", None), ("source", "open")):
+    for kind, wanted in (("op", "__call__"), ("source", "open"), ("tokenizer", "__call__")):
         for point in installed_points(KINDS[kind]):
             why = _unusable(point, wanted)
             if why is not None:
@@ -84,10 +85,10 @@ def _others() -> Iterator[str]:
     yield from format_manager.FormatManager().problems()
 
 
-def _unusable(point: EntryPoint, wanted: str | None) -> str | None:
+def _unusable(point: EntryPoint, wanted: str) -> str | None:
     try:
         found = point.load()
     # A stranger's code may raise anything, and must not take the list down.
     except (Exception, SystemExit) as error:
         return why_unusable(error)
-    return f"it has no {wanted}" if wanted is not None and not hasattr(found, wanted) else None
+    return None if hasattr(found, wanted) else f"it has no {wanted}"

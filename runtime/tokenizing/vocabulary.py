@@ -11,6 +11,7 @@ import tokenizers
 
 from weightloom.engine.errors import ConfigError
 from weightloom.engine.show import shown
+from weightloom.plugins.vocabularies import read_offered
 from weightloom.runtime.configs.config import parse
 from weightloom.runtime.configs.json_file import read_json_object
 from weightloom.runtime.tokenizing.byte_vocabulary import byte_backend
@@ -96,6 +97,13 @@ def _sentencepiece(file: Path, settings: Mapping[str, Any], _: SpecialTokens) ->
     return Read(backend, _roles(model), use.begins, use.ends)
 
 
+def _offered(file: Path, _: Mapping[str, Any], __: SpecialTokens) -> Read:
+    found = read_offered(file)
+    if not isinstance(found, tokenizers.Tokenizer):
+        raise bad_vocabulary(file, f"its reader gives {type(found).__name__}", "a tokenizers.Tokenizer")
+    return Read(found)
+
+
 def _roles(model: SentencePieceModel) -> dict[str, str]:
     ids = {"bos_token": model.bos, "eos_token": model.eos, "pad_token": model.pad, "unk_token": model.unknown}
     return {name: text for name, number in ids.items() if (text := model.text(number)) is not None}
@@ -106,6 +114,7 @@ _READERS: Mapping[Vocabulary, Callable[[Path, Mapping[str, Any], SpecialTokens],
     Vocabulary.TEKKEN: _tekken,
     Vocabulary.TIKTOKEN: _tiktoken,
     Vocabulary.SENTENCEPIECE: _sentencepiece,
+    Vocabulary.OFFERED: _offered,
 }
 # Has a character that no vocabulary has as a token: what a file says of unknown ones and of ends is then used.
 _PROBE = "a \U0010fffd"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from weightloom.engine.errors import ConfigError
 from weightloom.engine.show import listed
+from weightloom.plugins.vocabularies import is_offered
 from weightloom.runtime.tokenizing.tiktoken_file import is_tiktoken
 from weightloom.runtime.tokenizing.vocabulary_file import read_vocabulary_bytes
 
@@ -28,6 +29,7 @@ class Vocabulary(Enum):
     TEKKEN = "tekken"
     SENTENCEPIECE = "SentencePiece"
     TIKTOKEN = "tiktoken"
+    OFFERED = "a package's own"
 
 
 def find_vocabulary(directory: Path) -> tuple[Path, Vocabulary] | None:
@@ -39,15 +41,22 @@ def find_vocabulary(directory: Path) -> tuple[Path, Vocabulary] | None:
     for pattern in _PATTERNS:
         found = [name for name in names if fnmatchcase(name, pattern)]
         if len(found) > 1:
-            raise ConfigError(
-                f"several vocabularies: {listed(found)}",
-                expected="one",
-                hint="keep the one that is the model's, or save a tokenizer.json",
-                file=directory,
-            )
+            raise _several(found, directory)
         if found:
             return directory / found[0], _kind(directory / found[0])
-    return None
+    offered = [directory / name for name in names if is_offered(directory / name)]
+    if len(offered) > 1:
+        raise _several([file.name for file in offered], directory)
+    return (offered[0], Vocabulary.OFFERED) if offered else None
+
+
+def _several(names: list[str], directory: Path) -> ConfigError:
+    return ConfigError(
+        f"several vocabularies: {listed(names)}",
+        expected="one",
+        hint="keep the one that is the model's, or save a tokenizer.json",
+        file=directory,
+    )
 
 
 def _kind(file: Path) -> Vocabulary:

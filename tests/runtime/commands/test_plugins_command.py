@@ -47,7 +47,7 @@ def test_every_kind_is_listed_and_tried(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: str, kind: str, text: str, why: str
 ) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
-    module = f"odd_{kind}"
+    module = f"listed_{kind}"
     install_points(tmp_path, "odd", {group: {"odd": f"{module}:PLUGIN"}})
     (tmp_path / f"{module}.py").write_text(text)
     ran = cli("plugins", "--json")
