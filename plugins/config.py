@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Mapping
+from difflib import get_close_matches
 from math import isnan
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -31,10 +32,11 @@ def read(cls: type[T], content: Mapping[str, Any], names: Mapping[str, str] | No
         if name in content:
             values[field.name] = _checked(name, content[name], hints[field.name])
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            near = get_close_matches(name, content, n=1, cutoff=0.8)
             raise ConfigError(
                 f"the config has no {name!r}",
                 expected=f"{name}: {_shown(hints[field.name])}",
-                hint="complete config.json",
+                hint=f"it has {near[0]!r}: is that the one?" if near else "complete config.json",
                 field=name,
             )
     return cls(**values)

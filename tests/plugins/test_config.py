@@ -56,7 +56,10 @@ def test_a_value_of_another_type_is_an_error_that_names_the_field(name: str, val
 def test_a_field_that_is_needed_and_lacks_is_named() -> None:
     with pytest.raises(ConfigError, match="the config has no 'size'") as raised:
         read(Fields, {})
-    assert raised.value.field == "size"
+    assert (raised.value.field, raised.value.hint) == ("size", "complete config.json")
+    with pytest.raises(ConfigError, match="the config has no 'size'") as raised:
+        read(Fields, {"sizes": 3, "eps": 1.0})
+    assert raised.value.hint == "it has 'sizes': is that the one?"
     with pytest.raises(ConfigError, match="heads is 3"):
         refuse_unless(False, "heads", 3, "an even number")
     refuse_unless(True, "heads", 4, "an even number")
