@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from weightloom.engine.dtypes import DTYPES
 from weightloom.engine.errors import NotInvertible
@@ -13,17 +13,22 @@ from weightloom.engine.quantizing.refitting import floats_of, packed, refitted
 from weightloom.engine.quantizing.steps import Unpack
 from weightloom.engine.views.moves import Specs
 from weightloom.engine.views.program import ValueStep
-from weightloom.engine.views.row_blocks import of_rows, row_blocks
+from weightloom.engine.views.row_blocks import AT_ONCE, of_rows, row_blocks
 
 if TYPE_CHECKING:
     import mlx.core as mx
 
     from weightloom.engine.quantizing.refitting import Parts
 
+# What is held of some rows while they are packed: MLX takes up to 20 numbers for each while it looks for codes.
+_SCRATCH = 100 * AT_ONCE
+
 
 @dataclass(frozen=True, slots=True)
 class Repacked:
     """Slots `at` on, the parts of a matrix packed as `how`: changed by steps of one slot, and packed as they were."""
+
+    beside_bytes: ClassVar[int] = _SCRATCH
 
     at: int
     how: Quantization
@@ -51,6 +56,8 @@ class Repacked:
 @dataclass(frozen=True, slots=True)
 class PackedWider:
     """Slots `at` on, the parts of a matrix packed as `how`: changed by steps of one slot, and packed as `wider`."""
+
+    beside_bytes: ClassVar[int] = _SCRATCH
 
     at: int
     how: Quantization
@@ -82,6 +89,8 @@ class LeftAsFloats:
 
     It is the one that unpacking gives: that of the scales in affine mode, else BF16.
     """
+
+    beside_bytes: ClassVar[int] = _SCRATCH
 
     at: int
     how: Quantization

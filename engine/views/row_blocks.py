@@ -12,7 +12,8 @@ from weightloom.engine.views.program import ValueStep
 if TYPE_CHECKING:
     import mlx.core as mx
 
-_AT_ONCE = 1 << 18
+# Elements of a block.
+AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class ByRows(Protocol):
 def row_blocks(shape: tuple[int, ...]) -> Iterator[RowBlock]:
     """Cut a matrix, or a stack of them, of a shape (..., rows, columns) into blocks of some rows."""
     *stack, rows, columns = shape
-    at_once = max(1, _AT_ONCE // max(columns, 1))
+    at_once = max(1, AT_ONCE // max(columns, 1))
     for number in range(prod(stack)):
         yield from (RowBlock(number, row, min(row + at_once, rows)) for row in range(0, rows, at_once))
 
