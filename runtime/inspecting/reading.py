@@ -101,17 +101,24 @@ def plan_opened(opened: Opened, choice: Choice, form: Form | None = None) -> tup
 
     `form` is how modules go on that a vendor packed; without one an open target has their tensors as they are.
     """
-    from weightloom.runtime.preparing.planner import Form, Planner, planner_of
-
     known = _with_architecture(opened, choice, form)
     if isinstance(known, tuple):
         return known
-    config = opened.config.values if opened.config else None
-    as_is = form is None or known.obstacle is not None
-    planner = Planner(opened) if as_is else planner_of(opened, choice.layout, form or Form.PACKED)
-    plan = planner.plan(choice.rules(), config=config)
+    plan = _open_plan(opened, choice, None if known.obstacle else form)
     plan = plan if opened.config is None else with_repairs(plan, opened.config)
     return plan, replace(known, text=f"open: {known}")
+
+
+def _open_plan(opened: Opened, choice: Choice, form: Form | None) -> Plan:
+    """Plan by the rules alone; formats are looked for only where one may be asked to unpack."""
+    config = opened.config.values if opened.config else None
+    if form is None:
+        from weightloom.engine.planning.build import build_plan
+
+        return build_plan(opened.checkpoint, choice.rules(), config=config)
+    from weightloom.runtime.preparing.planner import planner_of
+
+    return planner_of(opened, choice.layout, form).plan(choice.rules(), config=config)
 
 
 def _with_architecture(opened: Opened, choice: Choice, form: Form | None) -> tuple[Plan, Target] | Target:
