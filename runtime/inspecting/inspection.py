@@ -65,12 +65,13 @@ class LoadsAs:
     refused: str | None = None
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        """Give it as labelled lines; a fact that has a line of its own elsewhere is left out."""
+        """Give it as labelled lines; the model type and the towers (the last fact) have lines of their own."""
         if self.refused is not None:
             yield "loads as", f"nothing: {self.refused}"
         elif self.architecture is not None:
             yield "loads as", f"{self.architecture}, to {self.task}"
-        yield from (("because", str(fact)) for fact in self.facts[1:-1])
+        others = (fact for fact in self.facts[:-1] if not fact.text.startswith("model_type "))
+        yield from (("because", str(fact)) for fact in others)
 
 
 @dataclass(frozen=True, slots=True)

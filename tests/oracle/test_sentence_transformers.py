@@ -14,6 +14,7 @@ import pytest
 
 from tests.cases.fixtures import write
 from tests.runtime.models import classifier, pair_tokenizer, write_model
+from tests.runtime.running.test_rerank import TEMPLATE, judge
 from weightloom.runtime import embed, load, rerank
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
@@ -91,3 +92,32 @@ def test_scores_of_pairs(tmp_path: Path, package: Any, activation: str | None, i
     reference = package.CrossEncoder(str(path), device="cpu", local_files_only=True, max_length=20)
     expected = reference.predict([("a query", text) for text in TEXTS])
     assert np.abs(np.array(rerank(load(path), "a query", TEXTS, max_length=20)) - expected).max() < 2e-5
+
+
+@pytest.mark.parametrize("no", [None, 7])
+def test_scores_of_a_generator_that_judges(tmp_path: Path, package: Any, no: int | None) -> None:
+    path = judge(tmp_path, true_token_id=5, false_token_id=no)
+    content = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps({**content, "architectures": ["LlamaForCausalLM"]}))
+    settings = {"bos_token": "<s>", "chat_template": TEMPLATE, **TOKENIZER}
+    (path / "tokenizer_config.json").write_text(json.dumps(settings))
+    part = {"method": "forward", "method_output_name": "logits"}
+    (path / "sentence_bert_config.json").write_text(
+        json.dumps({
+            "transformer_task": "text-generation",
+            "modality_config": {"text": part, "message": {**part, "format": "flat"}},
+            "module_output_name": "causal_logits",
+        })
+    )  # fmt: skip
+    names = ["base.modules.transformer.Transformer", "cross_encoder.modules.logit_score.LogitScore"]
+    listed = [
+        {"idx": n, "name": str(n), "path": "1_LogitScore" if n else "", "type": f"sentence_transformers.{name}"}
+        for n, name in enumerate(names)
+    ]
+    (path / "modules.json").write_text(json.dumps(listed))
+    (path / "config_sentence_transformers.json").write_text(json.dumps({"model_type": "CrossEncoder", "prompts": {}}))
+    texts = [text for text in TEXTS if len(text) < 60]  # the reference cuts what is longer out of the middle
+    reference = package.CrossEncoder(str(path), device="cpu", local_files_only=True)
+    expected = reference.predict([[{"role": "query", "content": "what"}, {"role": "document", "content": text}]
+                                  for text in texts])  # fmt: skip
+    assert np.abs(np.array(rerank(load(path, task="rerank"), "what", texts)) - expected).max() < 2e-5

@@ -218,6 +218,16 @@ def test_inspect_says_what_decided_with_file_and_field(cli: Cli, tmp_path: Path)
     assert asked["facts"][1] == {"text": "embed was asked for", "field": "task", "file": None}
 
 
+def test_inspect_says_that_it_is_the_text_model_alone(cli: Cli, tmp_path: Path) -> None:
+    path = changed(vlm(tmp_path), language_model_only=True)
+    found = cli("inspect", path, "--json").data["loads_as"]
+    assert (found["architecture"], found["facts"][0]["field"]) == ("weightloom:llama", "text_config.model_type")
+    assert found["facts"][-1]["field"] == "language_model_only"
+    shown = cli("inspect", path).out
+    assert "because       this is the text model alone, llama by text_config.model_type; left out" in shown
+    assert "towers        text only: language_model_only is true, though there are tensors such as" in shown
+
+
 def test_inspect_works_without_mlx(tmp_path: Path) -> None:
     path = write_model(tmp_path, "llama")
     code = "import sys; sys.modules['mlx.core'] = None; from weightloom.runtime.cli import main; main(sys.argv[1:])"
