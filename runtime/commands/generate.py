@@ -36,6 +36,8 @@ def add_running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dtype", metavar="NAME", help="cast to bfloat16, float16, float32, or auto (as the device is)"
     )
+    recipe = "quantize as it is read, by a recipe (4bit, ..., a YAML file); dense unpacks what is quantized"
+    parser.add_argument("--quantize", metavar="RECIPE", help=recipe)
     parser.add_argument("--architecture", metavar="NAME", help="which plugin, where several offer the model type")
     add_adapter(parser, "to put beside the parameters")
     parser.add_argument("--fuse", action="store_true", help="fuse the adapters into the parameters instead")
@@ -67,6 +69,7 @@ def load_model(args: argparse.Namespace, sharding: Way | None = None) -> LoadedM
         return load(
             args.path,
             args.dtype,
+            quantize=args.quantize,
             surgery=args.surgery,
             rules=args.rules,
             architecture=args.architecture,

@@ -99,3 +99,28 @@ def test_what_is_packed_already_is_refused_by_name(cli: Cli, tmp_path: Path) -> 
     assert cli("convert", packable(tmp_path / "source"), tmp_path / "q", "--quantize", "4bit").code == 0
     with pytest.raises(UsageError, match="23 modules are quantized already, such as 'lm_head'"):
         wl.load(tmp_path / "q", quantize="8bit")
+
+
+def test_an_adapter_stays_beside_what_is_packed(tmp_path: Path) -> None:
+    from tests.cases.fixtures import filled
+    from tests.cases.test_adapter_load import adapter
+
+    source = packable(tmp_path / "source")
+    q = "base_model.model.model.layers.0.self_attn.q_proj"
+    factors = filled({f"{q}.lora_A.weight": (2, 64), f"{q}.lora_B.weight": (64, 2)})
+    beside = wl.load(source, quantize="8bit", adapter=adapter(tmp_path / "adapter", factors))
+    name = "model.layers.0.self_attn.q_proj"
+    x = mx.random.normal((1, 64))
+    change = 2.0 * x @ mx.array(factors[f"{q}.lora_A.weight"]).T @ mx.array(factors[f"{q}.lora_B.weight"]).T
+    plain = dict(wl.load(source, quantize="8bit").model.named_modules())[name]
+    found = dict(beside.model.named_modules())[name](x)
+    np.testing.assert_allclose(np.array(found), np.array(plain(x) + change), rtol=1e-4, atol=1e-4)
+
+
+def test_generate_quantizes_as_it_reads(cli: Cli, tmp_path: Path) -> None:
+    from tests.runtime.models import add_tokenizer
+
+    source = add_tokenizer(packable(tmp_path / "source"))
+    ran = cli("generate", source, "--prompt", "ab", "--max-tokens", "2", "--quantize", "4bit", "--json")
+    assert ran.code == 0, ran
+    assert "quantized: 23 modules to 4 bits in groups of 64 (affine)" in ran.data["notes"]
