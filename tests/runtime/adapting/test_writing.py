@@ -306,3 +306,17 @@ def test_embeddings_that_peft_wrote_beside_their_factors_are_left_out(base: Path
     other = adapter(tmp_path / "other", filled(shapes, seed=3) | {f"{EMBEDDING}.weight": own + 1})
     with pytest.raises(PlanError, match="is a whole tensor"):
         load(base, adapter=other).save_adapter(tmp_path / "none", form="mlx")
+
+
+def test_of_a_family_that_has_rules_and_no_architecture(tmp_path: Path, cli: Cli) -> None:
+    """Names of experts go through the rules all the same."""
+    base = write_model(tmp_path / "base", "mixtral")
+    content = json.loads((base / "config.json").read_text())
+    content |= {"model_type": "minimax_m2", "architectures": ["MiniMaxM2ForCausalLM"]}
+    (base / "config.json").write_text(json.dumps(content))
+    assert "no architecture for 'minimax_m2' is installed" in cli("plan", base).out
+    made = adapter(tmp_path / "one", peft_experts() | pair())
+    stacked = converted(cli, base, made, tmp_path / "mlx", "mlx")
+    assert tensors(stacked)["model.layers.1.block_sparse_moe.switch_mlp.up_proj.lora_b"].shape == (4, 24, 2)
+    assert same(converted(cli, base, stacked, tmp_path / "peft", "peft"), made)
+    assert cli("convert", base, tmp_path / "fused", "--adapter", f"{made}:0.5").code == 0
