@@ -20,9 +20,10 @@ FORBIDDEN = {"torch", "transformers", "safetensors", "scipy", "jsonschema"}
 def package_data() -> set[Path]:
     """List the data files in the tree that the program reads when it runs."""
     return {
-        ROOT / "rules" / "schema.json",
+        *(ROOT / "rules").glob("*schema.json"),
         FACADE / "py.typed",
         *(ROOT / "rules" / "data").glob("*.yaml"),
+        *(ROOT / "rules" / "recipes").glob("*.yaml"),
         *TEMPLATES.iterdir(),
     }
 

@@ -16,6 +16,7 @@ from weightloom.engine import (
     NotInvertible,
     Plan,
     PlanError,
+    Sharding,
     WeightConverter,
     build_plan,
 )
@@ -125,3 +126,21 @@ def test_what_does_not_divide_into_groups_is_named(tmp_path: Path, name: str, ho
 def test_a_part_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match=r"a.weight is packed and a.scales is not there"):
         unpacked_plan(plan_of(tmp_path, SHAPES), {"a.weight": Quantization(4, 32)})
+
+
+@pytest.mark.parametrize("kind", ["column", "row"])
+@pytest.mark.parametrize("how", [Quantization(4, 32), Quantization(4, 16, "nvfp4")], ids=str)
+def test_a_rank_gets_its_part_of_what_the_whole_is_packed_to(tmp_path: Path, how: Quantization, kind: str) -> None:
+    """Law 6: rows and columns in whole groups of what is packed on the way."""
+    plan = packed_plan(plan_of(tmp_path, {"a.weight": (48, 128), "norm.weight": (64,)}), {"a.weight": how})
+    whole = plan.load()
+    halves = [plan.load(Sharding(rank, 2, {r"^a\.": kind})) for rank in range(2)]  # type: ignore[dict-item]
+    for name in part_names("a.weight")[: len(how.parts)]:
+        assert_same(mx.concatenate([half[name] for half in halves], axis=0 if kind == "column" else 1), whole[name])
+    assert_same(halves[1]["norm.weight"], whole["norm.weight"])
+
+
+def test_a_rank_that_would_tear_a_group_is_refused(tmp_path: Path) -> None:
+    plan = packed_plan(plan_of(tmp_path, {"a.weight": (48, 96)}), {"a.weight": Quantization(4, 32)})
+    with pytest.raises(PlanError, match=r"a\.(weight|scales|biases)"):
+        plan.load(Sharding(0, 2, {r"^a\.": "row"}))
