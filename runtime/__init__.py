@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 from weightloom.engine.exports import exporting
 
 if TYPE_CHECKING:
+    from weightloom.runtime.adapting.losses import LossPolicy as LossPolicy
+    from weightloom.runtime.adapting.wish import Fusing as Fusing
+    from weightloom.runtime.converting.adapter_conversion import convert_adapter as convert_adapter
     from weightloom.runtime.inspecting.inspecting import inspect as inspect
     from weightloom.runtime.inspecting.inspection import Inspection as Inspection
     from weightloom.runtime.loading.loading import load as load
@@ -18,8 +21,11 @@ if TYPE_CHECKING:
     from weightloom.runtime.saving.saving import save as save
 
 _HOME = {
+    "Fusing": "adapting.wish",
     "Inspection": "inspecting.inspection",
     "LoadedModel": "model",
+    "LossPolicy": "adapting.losses",
+    "convert_adapter": "converting.adapter_conversion",
     "embed": "running.embedding",
     "generate": "running.generation",
     "inspect": "inspecting.inspecting",
@@ -28,7 +34,19 @@ _HOME = {
     "save": "saving.saving",
 }
 
-__all__ = ["Inspection", "LoadedModel", "embed", "generate", "inspect", "load", "rerank", "save"]
+__all__ = [
+    "Fusing",
+    "Inspection",
+    "LoadedModel",
+    "LossPolicy",
+    "convert_adapter",
+    "embed",
+    "generate",
+    "inspect",
+    "load",
+    "rerank",
+    "save",
+]
 
 if not TYPE_CHECKING:
     __getattr__ = exporting(__name__, _HOME)

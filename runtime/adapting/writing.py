@@ -45,7 +45,7 @@ class AdapterWritten:
     notes: tuple[str, ...] = ()
 
 
-def convert_adapter(
+def write_converted(
     source: Path, base: Base, task: str | None, target: Path, form: Form, overwrite: bool = False
 ) -> AdapterWritten:
     """Read an adapter, hold it against its base, and write it; only headers of the base are needed.
@@ -70,7 +70,7 @@ def write_adapter(
     form: Form,
     overwrite: bool,
 ) -> AdapterWritten:
-    """Write an adapter; `arrays` are by the names of its plan. Raises as `convert_adapter`.
+    """Write an adapter; `arrays` are by the names of its plan. Raises as `write_converted`.
 
     In the format that it was read in, header, order of tensors and config are those that were read, and its checkpoint
     has to be open.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weightloom.runtime.terminal.arguments import add_reading
@@ -28,19 +27,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Convert the adapter; of the base only headers are read."""
-    from weightloom.runtime.adapting.writing import convert_adapter
-    from weightloom.runtime.converting.adapter_base import base_for_adapters
+    from weightloom.runtime.converting.adapter_conversion import convert_adapter
     from weightloom.runtime.extras import need_mlx
-    from weightloom.runtime.inspecting.reading import planned, wish_of
+    from weightloom.runtime.inspecting.reading import wish_of
 
     need_mlx()
-    source, target = Path(args.source), Path(args.target)
-    with planned(_base(args.base, source), wish_of(args)) as found:
-        found.plan.check()
-        base = base_for_adapters(found)
-        known = found.target.architecture
-        task = None if known is None else known.task
-        done = convert_adapter(source, base, task, target, args.format, args.overwrite)
+    done = convert_adapter(
+        args.source, args.target, args.format, base=args.base, overwrite=args.overwrite, wish=wish_of(args)
+    )
     data = {
         "command": "adapter convert",
         "source": args.source,
@@ -51,24 +45,6 @@ def run(args: argparse.Namespace) -> Outcome:
         "notes": done.notes,
     }
     return Outcome(FINE, data, "\n".join(_lines(done)), "\n".join(f"note: {note}" for note in done.notes))
-
-
-def _base(given: str | None, source: Path) -> str:
-    from weightloom.engine.errors import UsageError
-    from weightloom.runtime.adapting.writing import base_of
-
-    if given is not None:
-        return given
-    named = base_of(source)
-    if named is None or not Path(named).exists():
-        raise UsageError(
-            f"the adapter's config names {named or 'no base'}" + (", which is not here" if named else ""),
-            expected="the model that it is for, whose rules give the names",
-            hint="give its path with --base",
-            file=source,
-            field="base",
-        )
-    return named
 
 
 def _lines(done: AdapterWritten) -> Iterator[str]:

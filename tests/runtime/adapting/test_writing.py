@@ -320,3 +320,13 @@ def test_of_a_family_that_has_rules_and_no_architecture(tmp_path: Path, cli: Cli
     assert tensors(stacked)["model.layers.1.block_sparse_moe.switch_mlp.up_proj.lora_b"].shape == (4, 24, 2)
     assert same(converted(cli, base, stacked, tmp_path / "peft", "peft"), made)
     assert cli("convert", base, tmp_path / "fused", "--adapter", f"{made}:0.5").code == 0
+
+
+def test_from_python(base: Path, tmp_path: Path) -> None:
+    from weightloom.runtime import convert_adapter
+
+    made = adapter(tmp_path / "one", pair(), base_model_name_or_path=str(base))
+    done = convert_adapter(made, tmp_path / "mlx", "mlx")
+    assert done.tensors == 2 and all(path.is_file() for path in done.files)
+    convert_adapter(tmp_path / "mlx", tmp_path / "peft", "peft", base=base)
+    assert same(tmp_path / "peft", made)
