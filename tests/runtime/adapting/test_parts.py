@@ -17,6 +17,8 @@ from tests.runtime.adapting.test_writing import EMBEDDING, decomposed, peft_expe
 from tests.runtime.models import config_of, write_model
 from tests.runtime.ranks import Ended, run_ranks
 from weightloom.engine.planning.sharding import Sharding
+from weightloom.runtime.adapting.losses import LossPolicy
+from weightloom.runtime.adapting.wish import Fusing
 from weightloom.runtime.loading.loading import load
 
 SCRIPT = str(Path(__file__).with_name("rank_adapter.py"))
@@ -70,17 +72,28 @@ def test_experts_among_ranks(how: str, tmp_path: Path) -> None:
     assert_alike(base, how, adapter(tmp_path / "one", peft_experts() | pair()))
 
 
-def test_a_packed_base_among_ranks(tmp_path: Path) -> None:
+def packed_and_adapted(folder: Path) -> tuple[Path, Path]:
     sizes = {"hidden_size": 128, "intermediate_size": 64, "num_hidden_layers": 2, "head_dim": 32}
-    plain = write_model(tmp_path / "plain", "llama", config_of("llama", **sizes))
-    base = in_four_bits(plain, tmp_path / "packed")
-    shapes = {
-        f"{ATTENTION}.o_proj.lora_A.weight": (2, 128),
-        f"{ATTENTION}.o_proj.lora_B.weight": (128, 2),
-        f"{Q}.lora_A.weight": (2, 128),
-        f"{Q}.lora_B.weight": (128, 2),
-    }
-    assert_alike(base, "tensor", adapter(tmp_path / "one", filled(shapes, seed=8)), atol=2e-2)
+    plain = write_model(folder / "plain", "llama", config_of("llama", **sizes))
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name in (f"{ATTENTION}.o_proj", Q):
+        shapes |= {f"{name}.lora_A.weight": (2, 128), f"{name}.lora_B.weight": (128, 2)}
+    return in_four_bits(plain, folder / "packed"), adapter(folder / "one", filled(shapes, seed=8))
+
+
+def test_a_packed_base_among_ranks(tmp_path: Path) -> None:
+    base, made = packed_and_adapted(tmp_path)
+    assert_alike(base, "tensor", made, atol=2e-2)
+
+
+@pytest.mark.parametrize(("how", "when"), [("tensor", "keep"), ("pipeline", "dense")])
+def test_fused_into_a_packed_base_among_ranks(how: str, when: Any, tmp_path: Path) -> None:
+    base, made = packed_and_adapted(tmp_path)
+    script = str(Path(__file__).with_name("rank_fused.py"))
+    wanted = np.array(load(base, adapter=Fusing(made, LossPolicy(when, 0.01))).model(TOKENS))
+    for each in run_ranks(base, [script, str(base), str(made), how, when]):
+        assert each.code == 0, each.err
+        np.testing.assert_allclose(np.array(json.loads(each.out)), wanted, atol=2e-3)
 
 
 def test_whole_tensors_are_cut_as_what_they_replace(tmp_path: Path) -> None:
