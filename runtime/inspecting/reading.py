@@ -36,7 +36,7 @@ class Target:
     """
 
     text: str
-    obstacle: ConfigError | None = None
+    obstacle: ConfigError | UnfitError | None = None
     prepared: Prepared | None = None
 
     @property
@@ -149,7 +149,7 @@ def _with_architecture(opened: Opened, choice: Choice, form: Form | None) -> tup
     except UnfitError as error:
         if wish.architecture is not None or wish.task is not None:
             raise
-        return Target(f"not those of an installed architecture: {error.seen}")
+        return Target(f"not those of an installed architecture: {error.seen}", error)
     except (ConfigError, MissingExtra) as error:
         text = f"not those of the architecture for {model_type or class_name!r}, which cannot be built: {error.seen}"
         return Target(text, error if isinstance(error, ConfigError) else None)

@@ -114,7 +114,10 @@ def test_a_head_that_no_architecture_has_is_refused(cli: Cli, tmp_path: Path, cl
     assert found["architecture"] is None and class_name in found["refused"]
     assert "loads as      nothing: no installed architecture for model type 'bert'" in cli("inspect", path).out
     plan = cli("plan", path)
-    assert plan.code == 0 and "open: not those of an installed architecture" in plan.out
+    assert (
+        plan.code == 1 and "open: not those of an installed architecture" in plan.out and "would load: no" in plan.out
+    )
+    assert class_name in plan.err and cli("verify", path).code == 0  # its rules are known all the same
     assert cli("plan", path, "--task", "rerank").code == 1
     assert load(path, task="embed").architecture.name == "bert"
 
