@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from weightloom.engine.errors import PlanError
 from weightloom.engine.views.program import Program, ValueStep
+from weightloom.engine.views.whole_slots import whole_slots
 
 if TYPE_CHECKING:
     import mlx.core as mx
@@ -62,7 +63,7 @@ def finish(program: Program, arrays: list[mx.array], sources: Sequence[str]) -> 
         if isinstance(step, Program):
             names = tuple(names[view.slots[0]] if view.slots else "" for view in step.views())
             if step is not first:
-                arrays[:] = step.apply(tuple(arrays), MlxAlgebra())
+                arrays[:] = _moved(step, tuple(arrays))
         else:
             stop = step.at + step.arity
             arrays[step.at : stop] = made = _applied(step, tuple(arrays[step.at : stop]), names[step.at])
@@ -72,6 +73,18 @@ def finish(program: Program, arrays: list[mx.array], sources: Sequence[str]) -> 
     arrays.clear()
     mx.eval(*done)
     return done
+
+
+def _moved(program: Program, arrays: tuple[mx.array, ...]) -> tuple[mx.array, ...]:
+    """Run moves: what stacks and joins whole arrays is made of them at once, with no stack on the way."""
+    import mlx.core as mx
+
+    orders = [whole_slots(view, program.in_specs) for view in program.views()]
+    if None in orders:
+        return program.apply(arrays, MlxAlgebra())
+    flat = [array.reshape(-1) for array in arrays]
+    made = (mx.concatenate([flat[slot] for slot in order or ()]) for order in orders)
+    return tuple(each.reshape(spec.shape) for each, spec in zip(made, program.out_specs, strict=True))
 
 
 def _applied(step: ValueStep, arrays: tuple[mx.array, ...], name: str) -> tuple[mx.array, ...]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from weightloom.engine.codings.loss import Loss
 from weightloom.engine.mapping.claims import Absent
 from weightloom.engine.plan import Plan
+from weightloom.engine.reading.recoding import recodes, recodings
 from weightloom.engine.saving.remainders import left_over
 from weightloom.engine.show import listed
 from weightloom.runtime.choosing.choice import Choice
@@ -18,10 +20,14 @@ from weightloom.runtime.saving.order import Order
 
 
 def notes_on(plan: Plan, opened: Opened, choice: Choice, order: Order) -> Iterator[str]:
-    """Yield a line for each rule that leaves something out or rounds, and for what stays packed."""
+    """Yield a line for each rule that leaves something out or rounds, and for what stays packed.
+
+    What is coded anew is measured: its tensors are read once more.
+    """
     yield from _left_out(plan)
     yield from (f"not in this layout: {text}" for text in left_over(plan))
     yield from _rounded(plan)
+    yield from _coded_anew(plan)
     yield from _lacking(opened, choice)
     if order.layout == DEFAULT_LAYOUT and opened.layout != GGUF:
         yield from _packed(opened)
@@ -50,6 +56,18 @@ def _rounded(plan: Plan) -> Iterator[str]:
             title = group.rule.title() if group.rule else "a value step"
             found.setdefault(title, []).extend(group.targets)
     yield from (f"computed and rounded: {listed(sorted(names), 4)} [{title}]" for title, names in sorted(found.items()))
+
+
+def _coded_anew(plan: Plan) -> Iterator[str]:
+    """Say how far what is coded anew is from what the files hold."""
+    count = recodes(plan)
+    if count:
+        losses = [found.loss for found in recodings(plan)]
+        whole, most = sum(losses, Loss()), max(losses, key=lambda loss: loss.relative)
+        yield (
+            f"coded anew: {count} tensors, off by {100 * whole.relative:.2g} % of their size, "
+            f"{100 * most.relative:.2g} % at most of one"
+        )
 
 
 def _lacking(opened: Opened, choice: Choice) -> Iterator[str]:

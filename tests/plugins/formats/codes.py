@@ -112,3 +112,8 @@ def meant(codes: Array, scales: Array, zeros: Array) -> Array:
     """What codes with scales and zeros of groups mean."""
     groups = codes.reshape(*scales.shape, -1).astype(np.float32) - zeros[..., None].astype(np.float32)
     return np.asarray((groups * scales.astype(np.float32)[..., None]).reshape(codes.shape).astype(np.float32))
+
+
+def fraction(rounded: Array, exact: Array) -> float:
+    """How far numbers are from others, by the root of the sums of squares."""
+    return float(np.sqrt(np.sum((rounded - exact) ** 2) / np.sum(exact**2)))
