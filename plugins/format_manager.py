@@ -11,8 +11,8 @@ from typing import cast
 
 from weightloom.engine.errors import ConfigError, PluginError
 from weightloom.plugins.quantization import SECTION, QuantizationFormat, Stored
-from weightloom.plugins.registering import distribution_of, forget, new_hooks, offered_by, why_unusable
-from weightloom.rules.installed import installed_points
+from weightloom.plugins.registering import forget, new_hooks, offered_by, why_unusable
+from weightloom.rules.installed import distribution_of, installed_points
 
 GROUP = "weightloom.formats"
 

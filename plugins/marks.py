@@ -11,8 +11,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 from weightloom.engine.errors import PluginError, WeightloomError
-from weightloom.plugins.registering import distribution_of
-from weightloom.rules.installed import installed_points
+from weightloom.rules.installed import distribution_of, installed_points
 
 
 def marked_point(group: str, path: Path) -> EntryPoint | None:

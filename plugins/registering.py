@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
-from importlib.metadata import EntryPoint, version
+from importlib.metadata import version
 from typing import cast
 
 import pluggy
@@ -65,11 +65,6 @@ def why_unusable(error: BaseException) -> str:
     if isinstance(error, WeightloomError):
         return f"{error.seen}; expected {error.expected}" if error.expected else error.seen
     return f"{type(error).__name__}: {error}"
-
-
-def distribution_of(point: EntryPoint) -> str:
-    """Give the name of the distribution that an entry point comes with."""
-    return point.dist.name if point.dist else "?"
 
 
 def _refuse_other_interface(plugin: object, name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from functools import lru_cache
-from importlib.metadata import EntryPoints, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import cast
 
 
@@ -16,6 +16,11 @@ def installed_points(group: str) -> EntryPoints:
     where the places that are searched have changed.
     """
     return _scanned(tuple((place, _changed(place)) for place in sys.path)).select(group=group)
+
+
+def distribution_of(point: EntryPoint) -> str:
+    """Give the name of the distribution that an entry point comes with."""
+    return point.dist.name if point.dist else "?"
 
 
 @lru_cache(maxsize=1)

@@ -10,10 +10,10 @@ from weightloom.engine.errors import PluginError
 from weightloom.plugins import format_manager, sources, vocabularies
 from weightloom.plugins.manager import GROUP as ARCHITECTURES
 from weightloom.plugins.manager import PluginManager
-from weightloom.plugins.registering import distribution_of, why_unusable
+from weightloom.plugins.registering import why_unusable
 from weightloom.rules import op_table
 from weightloom.rules import sources as rule_sources
-from weightloom.rules.installed import installed_points
+from weightloom.rules.installed import distribution_of, installed_points
 
 KINDS = {
     "architecture": ARCHITECTURES,
