@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.cases.fixtures import filled
 from tests.cases.test_adapter_load import ATTENTION, adapter, delta, pair
 from tests.runtime.adapting.test_fusing import NAME, arrays_in
-from tests.runtime.models import runnable, write_model
+from tests.runtime.models import runnable, sentence_files, write_model
 from tests.runtime.support import Cli
 from weightloom.engine.errors import UsageError
 from weightloom.runtime.adapting.adapter_argument import weighted
@@ -85,3 +86,17 @@ def test_embed_takes_scales(cli: Cli, tmp_path: Path) -> None:
     assert refused.code == 2 and "scale" in refused.err
     missing = cli("embed", base, "a text", "--adapter", f"{tmp_path / 'missing'}:0.5")
     assert missing.code == 2 and str(tmp_path / "missing") in missing.err
+
+
+def test_embed_puts_adapters_beside_an_encoder(cli: Cli, tmp_path: Path) -> None:
+    base = sentence_files(runnable(tmp_path / "base", "bert"))
+    place = "base_model.model.encoder.layer.0.attention.self.query"
+    factors = filled({f"{place}.lora_A.weight": (2, 16), f"{place}.lora_B.weight": (16, 2)}, seed=1)
+    made = adapter(tmp_path / "one", factors, target_modules=["query"])
+    arguments = ("embed", base, "a text", "another", "--json")
+    plain = cli(*arguments).data["embeddings"]
+    assert cli(*arguments, "--adapter", f"{made}:0").data["embeddings"] == plain
+    changed = cli(*arguments, "--adapter", f"{made}:-3")
+    assert changed.code == 0 and changed.data["embeddings"] != plain
+    fused = cli(*arguments, "--adapter", f"{made}:-3", "--fuse").data["embeddings"]
+    assert np.allclose(np.array(fused), np.array(changed.data["embeddings"]), atol=1e-4)
