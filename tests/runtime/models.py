@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import mlx.core as mx
+import numpy as np
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, processors
 
@@ -25,6 +27,7 @@ BERT: dict[str, Any] = {
     "max_position_embeddings": 24,
     "torch_dtype": "float32",
 }
+TOWERS = {"vision_tower.x.weight": np.ones((2, 2), np.float32), "audio_tower.y.weight": np.ones((2, 2), np.float32)}
 NAMES = {
     "mixtral": ("block_sparse_moe", "w1", "w3", "w2"),
     "qwen3_moe": ("mlp", "gate_proj", "up_proj", "down_proj"),
@@ -119,3 +122,23 @@ def sentence_files(folder: Path, *, normalize: bool = True, mode: str = "mean_to
     (folder / "1_Pooling" / "config.json").write_text(json.dumps({f"pooling_mode_{mode}": True}))
     (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 20, "do_lower_case": False}))
     return folder
+
+
+def changed(folder: Path, **fields: Any) -> Path:
+    """Change fields of config.json; None takes one away."""
+    content = {**json.loads((folder / "config.json").read_text()), **fields}
+    (folder / "config.json").write_text(json.dumps({k: v for k, v in content.items() if v is not None}))
+    return folder
+
+
+def vlm(folder: Path) -> Path:
+    """Write a Llama below the names of a whole with towers, and the whole's config."""
+    source = write_model(folder, "llama")
+    arrays = {
+        f"language_model.{name}": np.array(array) for name, array in mx.load(str(source / "model.safetensors")).items()
+    }
+    write(source / "model.safetensors", {**arrays, **TOWERS})
+    (source / "config.json").write_text(
+        json.dumps({"model_type": "llava", "text_config": config_of("llama"), "vision_config": {"depth": 2}})
+    )
+    return source

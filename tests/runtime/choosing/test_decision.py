@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import json
-import random
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
-import mlx.core as mx
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.cases.fixtures import write
 from tests.plugins.installed import install
-from tests.runtime.models import classifier, config_of, runnable, sentence_files, write_model
+from tests.runtime.models import changed, classifier, config_of, runnable, sentence_files, vlm, write_model
 from tests.runtime.support import Cli
 from weightloom.engine.errors import ConfigError, PluginError, UsageError
 from weightloom.plugins.fitting import UnfitError
@@ -49,13 +42,6 @@ def offer(site: Path, name: str, **changes: str) -> None:
     points = {changes.pop("model_type", "llama"): f"{name}_module:PLUGIN"}
     given = ", ".join(f"{field}={value}" for field, value in {"name": repr(name), **changes}.items())
     install(site, name, points, {f"{name}_module": TEXT % given})
-
-
-def changed(folder: Path, **fields: Any) -> Path:
-    """Change fields of config.json; None takes one away."""
-    content = {**json.loads((folder / "config.json").read_text()), **fields}
-    (folder / "config.json").write_text(json.dumps({k: v for k, v in content.items() if v is not None}))
-    return folder
 
 
 def test_a_class_decides_where_there_is_no_model_type(cli: Cli, tmp_path: Path) -> None:
@@ -239,78 +225,3 @@ def test_inspect_works_without_mlx(tmp_path: Path) -> None:
     )
     found = json.loads(done.stdout)
     assert found["identifier"] == "llama" and "MLX cannot be loaded" in found["loads_as"]["refused"]
-
-
-def shuffled(source: Path, target: Path, chance: random.Random) -> Path:
-    """Write a checkpoint again: files made in another order, names in several shards, fields in another order."""
-    arrays = list(mx.load(str(source / "model.safetensors")).items())
-    chance.shuffle(arrays)
-    parts = [arrays[number::3] for number in range(3)]
-    others = [file for file in source.rglob("*.json") if file.name != "model.safetensors.index.json"]
-    makers: list[Any] = [*range(3), *others]
-    chance.shuffle(makers)
-    for maker in makers:
-        if isinstance(maker, int):
-            write(target / f"part{maker}.safetensors", {name: np.array(array) for name, array in parts[maker]})
-            continue
-        place = target / maker.relative_to(source)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        content = json.loads(maker.read_text())
-        mixed = dict(chance.sample(list(content.items()), len(content))) if isinstance(content, dict) else content
-        place.write_text(json.dumps(mixed))
-    return target
-
-
-def outcome(path: Path) -> tuple[object, ...]:
-    """What is decided, and what a load makes of it; places are left out."""
-    found = inspect(path)
-    facts = [(fact.text.replace(str(path), ""), fact.field) for fact in found.loads_as.facts]
-    refused = (found.loads_as.refused or "").replace(str(path), "")
-    shown = (found.loads_as.architecture, found.loads_as.task, refused, found.layout, found.vision)
-    try:
-        m = load(path)
-    except (ConfigError, PluginError) as error:
-        return (*shown, facts, str(error).replace(str(path), ""))
-    return (*shown, facts, m.architecture.name, m.task, m.half and m.half.note)
-
-
-TOWERS = {"vision_tower.x.weight": np.ones((2, 2), np.float32), "audio_tower.y.weight": np.ones((2, 2), np.float32)}
-
-
-def vlm(folder: Path) -> Path:
-    source = write_model(folder, "llama")
-    arrays = {
-        f"language_model.{name}": np.array(array) for name, array in mx.load(str(source / "model.safetensors")).items()
-    }
-    write(source / "model.safetensors", {**arrays, **TOWERS})
-    (source / "config.json").write_text(
-        json.dumps({"model_type": "llava", "text_config": config_of("llama"), "vision_config": {"depth": 2}})
-    )
-    return source
-
-
-KINDS: dict[str, Any] = {
-    "encoder": lambda folder: sentence_files(runnable(folder, "bert")),
-    "classifier": lambda folder: changed(classifier(folder), architectures=None),
-    "contradiction": lambda folder: sentence_files(classifier(folder)),
-    "decoder": lambda folder: runnable(folder, architectures=["LlamaForCausalLM"]),
-    "by class": lambda folder: changed(
-        write_model(folder, "llama"), model_type=None, architectures=["LlamaForCausalLM"]
-    ),
-    "vision": vlm,
-    "text of several": lambda folder: changed(vlm(folder), language_model_only=True),
-    "both ways": lambda folder: changed(
-        write_model(folder, "llama"), is_causal=False, use_bidirectional_attention=True
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=3)
-@given(st.randoms(use_true_random=False))
-def test_the_same_directory_gives_the_same_decision_in_any_order(
-    tmp_path_factory: pytest.TempPathFactory, kind: str, chance: random.Random
-) -> None:
-    source = KINDS[kind](tmp_path_factory.mktemp("source"))
-    first = outcome(shuffled(source, tmp_path_factory.mktemp("first"), random.Random(0)))
-    assert outcome(shuffled(source, tmp_path_factory.mktemp("second"), chance)) == first

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.choosing.test_decision import vlm
-from tests.runtime.models import add_tokenizer, runnable
+from tests.runtime.models import add_tokenizer, runnable, vlm
 from tests.runtime.support import Cli
 from weightloom.engine.errors import UsageError
 from weightloom.runtime import generate, load
