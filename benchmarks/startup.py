@@ -1,8 +1,8 @@
-"""Print how long weightloom takes to start, as ratios to what it cannot do without.
+"""Print how long weightloom takes to start, as ratios to an interpreter that does nothing.
 
-That is an interpreter that does nothing; for a command that asks an architecture's plugin, which brings modules of
-MLX, one that imports MLX. Each round runs every command once, so that a busy moment hits all alike; a row is a median
-over rounds.
+`inspect` asks the architecture's plugin what a checkpoint is loaded as, and plugins bring modules of MLX; with
+`--open-target` it goes by the rules alone. Each round runs every command once, so that a busy moment hits all alike; a
+row is a median over rounds.
 """
 
 import json
@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROUNDS = 7
-NOTHING, WITH_MLX = "python -c pass", "import mlx.nn"
-TARGETS = {NOTHING: 10.0, WITH_MLX: 2.0}
+BASELINE = "python -c pass"
+ASKING = "weightloom inspect"
+TARGET, TARGET_ASKING = 10.0, 20.0
 
 
 def write_checkpoint(folder: Path) -> Path:
@@ -31,16 +32,15 @@ def write_checkpoint(folder: Path) -> Path:
 
 
 def commands(checkpoint: Path) -> dict[str, list[str]]:
-    """Give each row's command line; a baseline stands before the rows that are divided by it."""
+    """Give each row's command line; the first one is what the others are divided by."""
     python = sys.executable
     cli = [python, "-m", "weightloom.runtime"]
     return {
-        NOTHING: [python, "-c", "pass"],
+        BASELINE: [python, "-c", "pass"],
         "import weightloom.engine": [python, "-c", "import weightloom.engine"],
         "weightloom --help": [*cli, "--help"],
         "weightloom inspect --open-target": [*cli, "inspect", str(checkpoint), "--open-target"],
-        WITH_MLX: [python, "-c", "import mlx.nn"],
-        "weightloom inspect": [*cli, "inspect", str(checkpoint)],
+        ASKING: [*cli, "inspect", str(checkpoint)],
     }
 
 
@@ -62,16 +62,16 @@ def medians(table: dict[str, list[str]], folder: Path) -> dict[str, float | None
 
 
 def report(results: dict[str, float | None]) -> str:
-    """Write the table: command, milliseconds, ratio to the baseline above it, verdict."""
-    lines, base, target = [f"{'start-up':<34}{'ms':>8}{'ratio':>8}  target"], None, 0.0
+    """Write the table: command, milliseconds, ratio to the baseline, verdict."""
+    base = results[BASELINE]
+    lines = [f"{'start-up':<34}{'ms':>8}{'ratio':>8}  target"]
     for name, taken in results.items():
-        if name in TARGETS:
-            base, target = taken, TARGETS[name]
+        target = TARGET_ASKING if name == ASKING else TARGET
         if taken is None or base is None:
             lines.append(f"{name:<34}{'-':>8}{'-':>8}  failed")
         else:
-            verdict = "" if name in TARGETS else f"  <= {target:g} {'ok' if taken / base <= target else 'over'}"
-            lines.append(f"{name:<34}{taken * 1e3:>8.0f}{taken / base:>8.1f}{verdict}")
+            verdict = "ok" if taken / base <= target else "over"
+            lines.append(f"{name:<34}{taken * 1e3:>8.0f}{taken / base:>8.1f}  <= {target:g} {verdict}")
     return "\n".join(lines)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from weightloom.rules.shelf import plain
+from weightloom.rules.plain import plain
 
 
 def spellings(name: str, known: Iterable[str]) -> tuple[str, ...]:

@@ -15,8 +15,9 @@ from weightloom.rules.extending import ancestors, base_model_prefix, layout_conf
 from weightloom.rules.one_way import warn_of_one_way
 from weightloom.rules.op_table import Ops, default_ops
 from weightloom.rules.parse import parse_rules, read_bytes
+from weightloom.rules.plain import plain
 from weightloom.rules.problems import did_you_mean
-from weightloom.rules.shelf import Offer, Shelf, plain
+from weightloom.rules.shelf import Offer, Shelf
 from weightloom.rules.sources import RuleSource, offered_sources, shipped_sources
 
 DEFAULT_LAYOUT = "hf"

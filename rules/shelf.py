@@ -13,6 +13,7 @@ from functools import cached_property
 from weightloom.engine.errors import WeightloomError
 from weightloom.rules.document import Head
 from weightloom.rules.parse import head_bytes, parse_head, read_bytes
+from weightloom.rules.plain import plain
 from weightloom.rules.sources import RuleSource
 
 _OTHER_TEXT = (b"\\", b"''", b"\0")
@@ -74,11 +75,6 @@ class Shelf:
             except WeightloomError as error:
                 self._heads[source] = error
         return self._heads[source]
-
-
-def plain(name: str) -> str:
-    """Give a name without case, `-` and `_`."""
-    return name.lower().replace("-", "").replace("_", "")
 
 
 def _encoded(name: str) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mlx.core as mx
-import numpy as np
 
 from weightloom.plugins.rope_config import RopeConfig
 
@@ -43,11 +42,11 @@ class Rope:
     def _periods(self, length: int) -> mx.array:
         """Give positions a radian, (dims / 2,): what MLX takes for frequencies."""
         frequencies = self._config.kind.frequencies(self._config.rotation, length)
-        return mx.array((1.0 / frequencies).astype(np.float32))
+        return mx.array((1.0 / frequencies).astype("float32"))
 
     def _factors_of(self, head_dim: int) -> mx.array | None:
         factor = self._config.kind.attention_factor(self._config.rotation)
         if factor == 1.0:
             return None
         dims = self._config.rotation.dims
-        return mx.array(np.where(np.arange(head_dim) < dims, factor, 1.0).astype(np.float32))
+        return mx.where(mx.arange(head_dim) < dims, factor, 1.0).astype(mx.float32)

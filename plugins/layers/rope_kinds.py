@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, floor, log, pi
-from typing import Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from weightloom.plugins.config import refuse_unless
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# NumPy is imported when frequencies are worked out: an architecture that is only looked at has no need of it.
+Floats: TypeAlias = "NDArray[np.float64]"
 
 # Far beyond any real setting, and far from where float64 overflows.
 _HUGE = 1e18
@@ -31,6 +33,8 @@ class Rotation:
 
     def plain(self) -> Floats:
         """Give the turn of each pair in radians a position, (dims / 2,)."""
+        import numpy as np
+
         return np.asarray(self.theta ** (-np.arange(0, self.dims, 2, dtype=np.float64) / self.dims))
 
 
@@ -152,7 +156,7 @@ class Llama3Rope(_Constant):
         plain = rotation.plain()
         turns = (self.original_max_position_embeddings or rotation.trained) * plain / (2 * pi)
         kept = (turns - self.low_freq_factor) / (self.high_freq_factor - self.low_freq_factor)
-        return _blend(plain / self.factor, plain, np.clip(kept, 0.0, 1.0))
+        return _blend(plain / self.factor, plain, kept.clip(0.0, 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +200,11 @@ class YarnRope:
 
     def frequencies(self, rotation: Rotation, length: int) -> Floats:
         """Give frequencies blended along the ramp."""
+        import numpy as np
+
         first, last = self._ramp(rotation)
         pairs = np.arange(rotation.dims // 2, dtype=np.float64)
-        kept = 1.0 - np.clip((pairs - first) / (last - first), 0.0, 1.0)
+        kept = 1.0 - ((pairs - first) / (last - first)).clip(0.0, 1.0)
         plain = rotation.plain()
         return _blend(plain / self._factor(rotation), plain, kept)
 
@@ -226,7 +232,8 @@ def _temperature(factor: float, mscale: float) -> float:
 
 
 def _blend(divided: Floats, kept: Floats, weight: Floats) -> Floats:
-    return np.asarray(divided * (1.0 - weight) + kept * weight)
+    blended: Floats = divided * (1.0 - weight) + kept * weight
+    return blended
 
 
 def _positive(section: str, name: str, value: float | None) -> None:

@@ -27,9 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Convert the adapter; of the base only headers are read."""
+    from weightloom.runtime.choosing.wishes import wish_of
     from weightloom.runtime.converting.adapter_conversion import convert_adapter
     from weightloom.runtime.extras import need_mlx
-    from weightloom.runtime.inspecting.reading import wish_of
 
     need_mlx()
     done = convert_adapter(

@@ -53,8 +53,8 @@ def run(args: argparse.Namespace) -> Outcome:
     """Convert the checkpoint."""
     from weightloom.runtime.adapting.adapter_argument import all_weighted
     from weightloom.runtime.adapting.losses import LossPolicy
+    from weightloom.runtime.choosing.wishes import wish_of
     from weightloom.runtime.converting.conversion import Order, convert
-    from weightloom.runtime.inspecting.reading import wish_of
     from weightloom.runtime.quantizing.wish import ordered_quantizing
     from weightloom.runtime.surgery.surgery import asked_surgery
     from weightloom.runtime.terminal.progress import progress_bar

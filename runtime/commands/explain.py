@@ -26,7 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Explain one name."""
-    from weightloom.runtime.inspecting.reading import planned, wish_of
+    from weightloom.runtime.choosing.wishes import wish_of
+    from weightloom.runtime.inspecting.reading import planned
 
     with planned(args.path, wish_of(args)) as found:
         plan = found.plan

@@ -23,8 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Inspect the checkpoint."""
+    from weightloom.runtime.choosing.wishes import wish_of
     from weightloom.runtime.inspecting.inspecting import inspect
-    from weightloom.runtime.inspecting.reading import wish_of
 
     found = inspect(
         args.path,

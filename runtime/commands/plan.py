@@ -28,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Plan the checkpoint; exit code 1 when it would not load."""
     from weightloom.engine.planning.verdict import problem
-    from weightloom.runtime.inspecting.reading import planned, wish_of
+    from weightloom.runtime.choosing.wishes import wish_of
+    from weightloom.runtime.inspecting.reading import planned
     from weightloom.runtime.inspecting.summary import choice_json, choice_lines
 
     with planned(args.path, wish_of(args)) as found:

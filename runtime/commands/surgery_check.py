@@ -25,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Check the file against a checkpoint; an operation that does not fit is an error."""
-    from weightloom.runtime.inspecting.reading import planned, wish_of
+    from weightloom.runtime.choosing.wishes import wish_of
+    from weightloom.runtime.inspecting.reading import planned
     from weightloom.runtime.surgery.surgery import operated_plan
     from weightloom.runtime.surgery.surgery_file import read_surgery
 

@@ -32,10 +32,11 @@ def run(args: argparse.Namespace) -> Outcome:
     """Verify; exit code 1 when anything differs."""
     from weightloom.engine.errors import UsageError
     from weightloom.runtime.adapting.adapter_argument import all_weighted
+    from weightloom.runtime.choosing.wishes import wish_of
     from weightloom.runtime.converting.adapter_base import verify_adapters
     from weightloom.runtime.converting.verification import verify
     from weightloom.runtime.extras import need_mlx
-    from weightloom.runtime.inspecting.reading import planned, wish_of
+    from weightloom.runtime.inspecting.reading import planned
     from weightloom.runtime.inspecting.summary import choice_json
     from weightloom.runtime.opening.opening import GGUF
     from weightloom.runtime.surgery.surgery import asked_surgery, operated_plan

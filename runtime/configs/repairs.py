@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from weightloom.engine.plan import Plan
-from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.repair import Repair, repaired_numbers
 from weightloom.runtime.configs.config import Config
-from weightloom.runtime.configs.installed import installed_architecture
+
+if TYPE_CHECKING:
+    from weightloom.engine.plan import Plan
+    from weightloom.plugins.architecture import Architecture
 
 
 def repaired_fields(architecture: Architecture | None, values: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -23,6 +24,8 @@ def known_repairs(config: Config | None) -> tuple[str, ...]:
     """Give a line for each repair of a config; of its fields where an installed architecture says what they want."""
     if config is None:
         return ()
+    from weightloom.runtime.configs.installed import installed_architecture
+
     found = installed_architecture(config.values)
     fields = None if found is None else found.fields
     return repair_lines(config, () if fields is None else repaired_numbers(fields, config.values).repairs)

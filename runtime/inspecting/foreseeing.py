@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from weightloom.engine.errors import UsageError
@@ -10,6 +9,7 @@ from weightloom.engine.plan import Plan
 from weightloom.engine.reading.memory import memory
 from weightloom.engine.reading.threads import thread_count
 from weightloom.runtime.choosing.choice import Choice
+from weightloom.runtime.inspecting.foreseen import Foreseen
 from weightloom.runtime.inspecting.memory_need import CacheNeed, MemoryNeed, memory_need
 from weightloom.runtime.inspecting.reading import Target, plan_opened
 from weightloom.runtime.loading.towers import unused_by_text
@@ -17,24 +17,6 @@ from weightloom.runtime.opening.opening import Opened
 
 if TYPE_CHECKING:
     import mlx.nn as nn
-
-
-@dataclass(frozen=True, slots=True)
-class Foreseen:
-    """What memory is asked about: what a load would be asked for, and the context, in tokens, of a batch of sequences.
-
-    `quantize` is a recipe, as `load` takes it.
-    """
-
-    dtype: str | None = None
-    quantize: str | None = None
-    context: int | None = None
-    batch: int = 1
-
-    def __post_init__(self) -> None:
-        for name, value in (("context", self.context), ("batch", self.batch)):
-            if value is not None and value < 1:
-                raise UsageError(f"{name} is {value}", expected="1 or more", field=name)
 
 
 def foresee(opened: Opened, choice: Choice, asked: Foreseen) -> MemoryNeed:

@@ -15,7 +15,7 @@ from weightloom.runtime.choosing.layout_seen import find_opened
 from weightloom.runtime.configs.config import Config
 from weightloom.runtime.configs.repairs import repair_lines
 from weightloom.runtime.extras import need_mlx
-from weightloom.runtime.inspecting.foreseeing import Foreseen, foresee
+from weightloom.runtime.inspecting.foreseen import Foreseen
 from weightloom.runtime.inspecting.inspection import FileSize, Inspection, KeptBeside, LoadsAs, Template, Total
 from weightloom.runtime.opening.foreign_code import ignored_code
 from weightloom.runtime.opening.kept import Kept
@@ -23,6 +23,7 @@ from weightloom.runtime.opening.opening import Opened, open_path
 
 if TYPE_CHECKING:
     from weightloom.runtime.choosing.decision import Decision
+    from weightloom.runtime.inspecting.memory_need import MemoryNeed
 
 
 def inspect(
@@ -69,7 +70,7 @@ def inspect(
             templates=_templates(checkpoint.tensors),
             metadata=dict(checkpoint.metadata),
             notes=(*checkpoint.notes, *ignored_code(opened.folder, config.values if config else {})),
-            memory=foresee(opened, choice, asked) if choice and asked else None,
+            memory=_memory(opened, choice, asked) if choice and asked else None,
             kept=_kept(opened.kept) if opened.kept else None,
             vision=str(vision_of(config.values, checkpoint.tensors.keys())) if config else None,
             repaired=_repaired(config, decision),
@@ -86,6 +87,12 @@ def _asked(estimate_memory: bool, details: Foreseen) -> Foreseen | None:
             field="estimate_memory",
         )
     return details if estimate_memory else None
+
+
+def _memory(opened: Opened, choice: Choice, asked: Foreseen) -> MemoryNeed:
+    from weightloom.runtime.inspecting.foreseeing import foresee
+
+    return foresee(opened, choice, asked)
 
 
 def _kept(kept: Kept) -> KeptBeside:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -62,14 +61,6 @@ class Planned:
     choice: Choice
     plan: Plan
     target: Target
-
-
-def wish_of(args: argparse.Namespace) -> Wish:
-    """Take what the arguments say about the rules."""
-    text_only = True if vars(args).get("text_only") else None
-    return Wish(
-        args.rules, args.read_layout, args.model_type, args.open_target, args.architecture, text_only, args.task
-    )
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from weightloom.engine.errors import WeightloomError
 from weightloom.rules import Registry, registry
-from weightloom.rules.shelf import Shelf, plain
+from weightloom.rules.plain import plain
+from weightloom.rules.shelf import Shelf
 from weightloom.rules.sources import shipped_sources
 
 HEADS = {
