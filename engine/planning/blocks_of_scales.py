@@ -21,10 +21,14 @@ _WEIGHT = ".weight"
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Along one dim, `count` blocks of `size` rows of a weight; the last one may be shorter."""
+    """Along one dim, `count` blocks of `size` rows of a weight; the last one may be shorter.
+
+    One block that is `shared` may be cut anywhere: its scale goes for each part.
+    """
 
     size: int
     count: int
+    shared: bool = False
 
     def covering(self, rows: Rows) -> Rows:
         """Give the blocks that rows lie in."""
@@ -32,7 +36,7 @@ class Blocks:
 
     def torn(self, rows: Rows, total: int) -> int | None:
         """Give the first row at which cutting off [start, stop) of `total` tears a block; None if all stay whole."""
-        if self.count == 1:
+        if self.shared:
             return None
         return next((row for row in rows if row % self.size and row != total), None)
 
@@ -61,8 +65,10 @@ def blocks_along(dim: int, weight: TensorSpec, scales: TensorSpec) -> Blocks:
     """
     total = weight.shape[dim]
     count = scales.shape[dim] if dim < len(scales.shape) else 1
+    # A group of words has as many as its bits say: half of it is none.
+    words = weight.dtype == "U32" and dim == len(scales.shape) - 1 == len(weight.shape) - 1
     if count == 1 or count == total:
-        return Blocks(max(total // count, 1), count)
+        return Blocks(max(total // count, 1), count, shared=count == 1 and not words)
     if weight.dtype == "U32" and count and total % count == 0:
         return Blocks(total // count, count)
     size = 1 << (-(-total // count) - 1).bit_length() if count else 0

@@ -51,7 +51,8 @@ class Decoder(nn.Module):
         length, offset = tokens.shape[1], caches[0].offset
         windows = {layer.window for layer in self.layers}
         masks: dict[int | None, Mask] = {window: causal_mask(length, offset, window) for window in windows}
-        x: mx.array = self._handover.take(self.embed_tokens(tokens))
+        # A packed embedding may give bfloat16, whatever the layers compute in.
+        x: mx.array = self._handover.take(self.embed_tokens(tokens).astype(self.norm.weight.dtype))
         for layer, own in zip(self.layers, caches, strict=True):
             x = layer(x, masks[layer.window], own)
         last: mx.array = self.norm(self._handover.give(x))

@@ -55,14 +55,16 @@ class Stage:
             return x
         # Receiving depends on nothing, and might come before the exchange that the tokens themselves come from.
         mx.eval(x)
-        return mx.distributed.recv_like(x, rank - 1, group=self._group)
+        return mx.distributed.recv_like(x.astype(mx.float32), rank - 1, group=self._group).astype(x.dtype)
 
     def give(self, x: mx.array) -> mx.array:
         """Send to the next rank, if any; give, on all ranks, what the last one has made."""
         rank, batch = self._group.rank(), x.shape[0]
+        # Ranks agree on nothing but this type: what they compute in follows from what they hold.
+        wide = x.astype(mx.float32)
         if rank + 1 < self._group.size():
-            x = mx.distributed.send(x, rank + 1, group=self._group)
-        return mx.distributed.all_gather(x, group=self._group)[-batch:]
+            wide = mx.distributed.send(wide, rank + 1, group=self._group)
+        return mx.distributed.all_gather(wide, group=self._group)[-batch:].astype(x.dtype)
 
 
 class ElsewhereCache:

@@ -17,10 +17,14 @@ import pytest
 
 from tests.runtime.loading.test_widening import packed_llama
 from tests.runtime.models import config_of, runnable, write_model
+from tests.runtime.quantizing.models import packable
 from tests.runtime.ranks import free_ports, run_ranks
 from tests.runtime.support import Cli
 from weightloom.engine.errors import UsageError
 from weightloom.runtime import load
+from weightloom.runtime.choosing.choice import Wish
+from weightloom.runtime.converting.conversion import Order, convert
+from weightloom.runtime.quantizing.wish import asked_quantizing
 from weightloom.runtime.running.generation import generate_ids
 
 PAGE = Path(__file__).parents[3] / "docs" / "several-processes.md"
@@ -86,6 +90,26 @@ def test_packed_weights_are_cut_between_groups(tmp_path: Path, how: str) -> None
     for part in parts(path, how):
         np.testing.assert_allclose(np.array(part["logits"]), wanted, atol=5e-3)
         assert part["held"] < part["whole"]
+
+
+@pytest.mark.parametrize("how", ["tensor", "pipeline"])
+@pytest.mark.parametrize(("name", "recipe"), [("llama", "mxfp4"), ("qwen3_moe", "nvfp4")])
+def test_blocks_of_floats_are_cut_between_groups(tmp_path: Path, name: str, recipe: str, how: str) -> None:
+    order = Order(tmp_path / "packed", quantizing=asked_quantizing(recipe))
+    convert(packable(tmp_path / "plain", name), order, Wish())
+    m, ids = load(tmp_path / "packed"), list(range(5, 17))
+    wanted = np.array(m.model(mx.array([ids, ids[::-1]])))
+    for part in parts(tmp_path / "packed", how):
+        np.testing.assert_allclose(np.array(part["logits"]), wanted, atol=5e-3)
+        assert part["held"] < part["whole"]
+
+
+@pytest.mark.case("C76")
+def test_a_cut_through_the_one_group_of_a_row_is_refused(tmp_path: Path) -> None:
+    order = Order(tmp_path / "packed", quantizing=asked_quantizing("4bit"))
+    convert(packable(tmp_path / "plain"), order, Wish())
+    ended = run_ranks(tmp_path / "packed", [SCRIPT, str(tmp_path / "packed"), "tensor", "0.0", ""], 2)
+    assert all(each.code != 0 and "lies inside group 0" in each.err for each in ended)
 
 
 def test_a_vocabulary_that_does_not_divide_is_whole_and_said_so(tmp_path: Path) -> None:
