@@ -10,6 +10,7 @@ from typing import Any
 from weightloom.engine.errors import UsageError
 from weightloom.engine.plan import Plan
 from weightloom.engine.planning.cast import with_dtype
+from weightloom.engine.planning.grouping import grouped_names
 from weightloom.engine.quantizing.plans import packed_plan, unpacked_plan
 from weightloom.engine.quantizing.quantization import Quantization
 from weightloom.engine.quantizing.recipe import Recipe
@@ -30,8 +31,9 @@ class Quantized:
 
     @property
     def matrices(self) -> dict[str, Quantization]:
-        """The same by the names of the float parameters."""
-        return {matrix_of(path, self.floats): how for path, how in self.modules.items()}
+        """The same by the names of the float parameters, one for all ends of a tie."""
+        names = {matrix_of(path, self.floats): how for path, how in self.modules.items()}
+        return {name: how for name, how in names.items() if name in self.floats.by_target}
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def quantized(plan: Plan, paths: Iterable[str], recipe: Recipe, config: Mapping[
         )
     after = packed_plan(plan, {matrices[path]: how for path, how in chosen.modules.items()})
     ends = dict(_second_ends(plan, chosen.modules, matrices))
-    notes = (*_said(chosen.modules), *chosen.notes(shapes))
+    notes = (*_said(chosen.modules), *chosen.notes(shapes), *_dtypes_said(recipe, plan))
     return Quantized(after, {**chosen.modules, **ends}, plan, notes)
 
 
@@ -124,6 +126,15 @@ def _second_ends(
     for record in plan.report.tied:
         if record.other in hows and record.parameter in plan.params:
             yield record.parameter.removesuffix(".weight"), hows[record.other]
+
+
+def _dtypes_said(recipe: Recipe, plan: Plan) -> Iterator[str]:
+    """Say which parameters have a dtype by the recipe, or keep their own."""
+    by_dtype: dict[str | None, list[str]] = {}
+    for name, dtype in recipe.dtypes(plan.params).items():
+        by_dtype.setdefault(dtype, []).append(name)
+    for dtype, names in by_dtype.items():
+        yield f"{'keep their dtype' if dtype is None else dtype} by the recipe: {', '.join(grouped_names(names))}"
 
 
 def _said(modules: Mapping[str, Quantization]) -> Iterator[str]:

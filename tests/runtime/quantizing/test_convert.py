@@ -162,6 +162,8 @@ def test_a_recipe_of_ones_own(cli: Cli, tmp_path: Path) -> None:
     assert config["quantization"]["model.layers.2.self_attn.v_proj"] == {"group_size": 32, "bits": 8, "mode": "affine"}
     assert config["quantization"]["mode"] == "mxfp4"
     assert wl.load(tmp_path / "out").notes == ()
+    assert "keep their dtype by the recipe: model.layers.*.self_attn.q_norm.weight" in ran.out
+    assert "F32 by the recipe: model.layers.*.mlp.gate.weight" in ran.out
 
 
 @pytest.mark.parametrize(
