@@ -107,7 +107,7 @@ def conversion_plan(
         plan = _floats(plan, block)
     packed = None if known is None else known.packed(plan, config)
     plan = plan if packed is None else packed.plan
-    vendor = None if target.prepared is None or target.prepared.vendor is None else target.prepared.quantized.modules
+    vendor = target.packed
     if layout != CANONICAL:
         written = save_plan(_target_rules(choice, layout), plan.params, config)
         vendor, plan = None if vendor is None else written_names(vendor, written), plan.then(written.inverse())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import mlx.nn as nn
 
     from weightloom.engine.plan import Plan
+    from weightloom.engine.quantizing.quantization import Quantization
     from weightloom.plugins.architecture import Architecture
     from weightloom.runtime.preparing.planner import Form
     from weightloom.runtime.preparing.prepare import Prepared
@@ -31,12 +32,14 @@ if TYPE_CHECKING:
 class Target:
     """Whose parameters a plan leads to, in words; `obstacle` is why a load would stop before any plan.
 
-    `prepared` is the model that has them, None for an open target.
+    `prepared` is the model that has them, None for an open target. `packed` are the modules that a vendor packed and
+    that still are, None where no vendor packed any.
     """
 
     text: str
     obstacle: ConfigError | UnfitError | None = None
     prepared: Prepared | None = None
+    packed: Mapping[str, Quantization] | None = None
 
     @property
     def architecture(self) -> Architecture | None:
@@ -95,21 +98,24 @@ def plan_opened(opened: Opened, choice: Choice, form: Form | None = None) -> tup
     known = _with_architecture(opened, choice, form)
     if isinstance(known, tuple):
         return known
-    plan = _open_plan(opened, choice, None if known.obstacle else form)
+    plan, packed = _open_plan(opened, choice, None if known.obstacle else form)
     plan = plan if opened.config is None else with_repairs(plan, opened.config)
-    return plan, replace(known, text=f"open: {known}")
+    return plan, replace(known, text=f"open: {known}", packed=packed)
 
 
-def _open_plan(opened: Opened, choice: Choice, form: Form | None) -> Plan:
+def _open_plan(opened: Opened, choice: Choice, form: Form | None) -> tuple[Plan, Mapping[str, Quantization] | None]:
     """Plan by the rules alone; formats are looked for only where one may be asked to unpack."""
     config = opened.config.values if opened.config else None
     if form is None:
         from weightloom.engine.planning.build import build_plan
 
-        return build_plan(opened.checkpoint, choice.rules(), config=config)
-    from weightloom.runtime.preparing.planner import planner_of
+        return build_plan(opened.checkpoint, choice.rules(), config=config), None
+    from weightloom.runtime.preparing.planner import Planner, named_by_rules, planner_of
 
-    return planner_of(opened, choice.layout, form).plan(choice.rules(), config=config)
+    planner = planner_of(opened, choice.layout, form)
+    planner = Planner(opened) if named_by_rules(planner, choice) else planner
+    plan = planner.plan(choice.rules(), config=config)
+    return plan, None if planner.unpacked is None else planner.quantized(plan)
 
 
 def _with_architecture(opened: Opened, choice: Choice, form: Form | None) -> tuple[Plan, Target] | Target:
@@ -150,4 +156,5 @@ def _with_architecture(opened: Opened, choice: Choice, form: Form | None) -> tup
         return Target(f"not those of {found.architecture.name}, which builds {', '.join(classes)} and no {class_name}")
     alone = "" if found.half is None else f", the text model alone, by {found.half.field}"
     text = f"the parameters of {found.architecture.name} ({found.architecture.source}){alone}"
-    return found.plan, Target(text, prepared=found)
+    packed = None if found.vendor is None else found.quantized.modules
+    return found.plan, Target(text, prepared=found, packed=packed)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from weightloom.engine import Plan, RuleSet, TensorSpec, build_plan
+from weightloom.engine import Plan, RuleSet, TensorSpec, WeightConverter, build_plan
 from weightloom.engine.errors import ConfigError, WeightloomError
 from weightloom.engine.planning.unpacking import plan_unpacked
 from weightloom.plugins.format_manager import FormatManager
@@ -17,6 +17,7 @@ from weightloom.runtime.opening.opening import GGUF, Opened
 
 if TYPE_CHECKING:
     from weightloom.plugins.layers.packing import Quantization
+    from weightloom.runtime.choosing.choice import Choice
 
 
 class Form(Enum):
@@ -107,6 +108,22 @@ def _scales_of(name: str) -> str | None:
     """Give the path of the module or stack whose scales a parameter is."""
     ends = (".scales", "_scales")
     return next((name.removesuffix(end) for end in ends if name.endswith(end)), None)
+
+
+def named_by_rules(planner: Planner, choice: Choice) -> bool:
+    """Say whether the rules of a family's layouts speak of the tensors of packed modules: then they take them as is."""
+    if planner.unpacked is None:
+        return False
+    targets = {
+        text.removeprefix("^")
+        for layout in choice.known
+        for rule in choice.rules_in(layout)
+        if isinstance(rule, WeightConverter)
+        for text in rule.target_patterns
+    }
+    ends = tuple(text for text in targets if not text.endswith(".weight"))
+    packed = (module.packed for module in planner.unpacked.made.modules)
+    return any(each.sources[0] not in each.targets and each.sources[0].endswith(ends) for each in packed)
 
 
 def planner_of(opened: Opened, layout: str, form: Form = Form.PACKED, formats: FormatManager | None = None) -> Planner:

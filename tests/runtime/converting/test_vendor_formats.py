@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import weightloom as wl
+from tests.plugins.formats.codes import Tensors, labelled, write
 from tests.plugins.formats.vendors import VENDORS, Made, make
 from tests.runtime.support import Cli
 from weightloom.engine.errors import NotInvertible
@@ -115,6 +117,50 @@ def test_an_unknown_method_is_refused_by_name(tmp_path: Path, cli: Cli, layout: 
     assert ran.code == 1
     assert "no installed quantization format serves quant_method 'quip'" in ran.err
     assert not (tmp_path / "target").exists()
+
+
+def test_rules_that_speak_of_a_vendor_s_tensors_take_them_as_they_are(tmp_path: Path, cli: Cli) -> None:
+    """gpt-oss: no architecture is installed, and its rules lead blocks to mlx-lm's words."""
+    chance, stem = np.random.default_rng(3), "model.layers.0.mlp.experts"
+    tensors = {}
+    for name, rows in (("gate_up_proj", 128), ("down_proj", 64)):
+        tensors[f"{stem}.{name}_blocks"] = labelled(chance.integers(0, 256, (2, rows, 2, 16), np.uint8))
+        tensors[f"{stem}.{name}_scales"] = labelled(chance.integers(100, 140, (2, rows, 2), np.uint8))
+    path = write_raw(tmp_path / "gpt_oss", tensors, "gpt_oss", {"quant_method": "mxfp4"})
+    assert cli("convert", path, tmp_path / "mlx", "--layout", "mlx").code == 0
+    found = mx.load(str(tmp_path / "mlx" / "model.safetensors"))
+    parts = {f"{stem}.{name}_proj.{part}" for name in ("gate", "up", "down") for part in ("weight", "scales")}
+    assert set(found) == parts
+    blocks = tensors[f"{stem}.down_proj_blocks"].array
+    assert np.array(found[f"{stem}.down_proj.weight"]).tobytes() == blocks.tobytes()  # type: ignore[call-overload, index]
+    assert cli("convert", tmp_path / "mlx", tmp_path / "back", "--layout", "hf").code == 0
+    assert same(path, tmp_path / "back")
+
+
+def test_a_family_without_an_architecture_is_unpacked_by_rules_alone(tmp_path: Path, cli: Cli) -> None:
+    chance, code = np.random.default_rng(3), VENDORS["compressed int4"].code
+    shapes = {"gate_proj": (32, 64), "up_proj": (32, 64), "down_proj": (64, 32)}
+    tensors = {
+        f"model.layers.0.mlp.experts.{expert}.{name}.{end}": part
+        for expert in range(2)
+        for name, shape in shapes.items()
+        for end, part in code(chance.standard_normal(shape, dtype=np.float32)).parts.items()
+    }
+    path = write_raw(tmp_path / "olmoe", tensors, "olmoe", VENDORS["compressed int4"].section or {})
+    assert cli("convert", path, tmp_path / "mlx", "--layout", "mlx").code == 0
+    assert config(tmp_path / "mlx")["quantization"] == PACKED["compressed int4"]
+    found = mx.load(str(tmp_path / "mlx" / "model.safetensors"))
+    stack = "model.layers.0.mlp.switch_mlp"
+    assert set(found) == {f"{stack}.{name}.{part}" for name in shapes for part in ("weight", "scales", "biases")}
+    assert cli("convert", tmp_path / "mlx", tmp_path / "back", "--layout", "hf").code == 0
+    assert same(path, tmp_path / "back")
+
+
+def write_raw(folder: Path, tensors: Tensors, model_type: str, section: Mapping[str, Any]) -> Path:
+    write(folder / "model.safetensors", tensors)
+    content = {"model_type": model_type, "num_hidden_layers": 1, "quantization_config": dict(section)}
+    (folder / "config.json").write_text(json.dumps(content))
+    return folder
 
 
 @pytest.mark.oracle
