@@ -73,6 +73,12 @@ class Conformance:
         """See `loading.a_wrong_shape_is_named`."""
         loading.a_wrong_shape_is_named(subject)
 
+    def test_published_names_are_written(self, subject: Subject) -> None:
+        """See `saving.published_names_are_written`."""
+        if not subject.sample.published:
+            pytest.skip("the sample says no published names")
+        saving.published_names_are_written(subject)
+
     def test_a_save_is_what_was_read(self, subject: Subject) -> None:
         """See `saving.a_save_is_what_was_read`."""
         saving.a_save_is_what_was_read(subject)

@@ -21,7 +21,8 @@ class Sample:
     `reference`, where there is an independent implementation, reads the written checkpoint (float32) and answers
     for tokens (2, `length`) int32; the kit asks for the same to `tolerance * max(1, max |reference|)`. `layout` is
     the one that the checkpoint is written in. `quantized_in` is the layout in which quantized checkpoints of the
-    family are published. `spread` is the standard deviation of the random weights.
+    family are published. `published` are names that tensors of such a checkpoint have: the rules are run backwards to
+    write it, and these must come out. `spread` is the standard deviation of the random weights.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Sample:
     layout: str = "hf"
     quantized_in: str = "mlx"
     spread: float = 1 / 3
+    published: tuple[str, ...] = ()
     unread: tuple[str, ...] = field(default=("model_type", "architectures"))
 
     __hash__ = None  # type: ignore[assignment]  # it holds a mapping

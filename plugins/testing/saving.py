@@ -18,6 +18,16 @@ from weightloom.runtime.loading.loading import load
 from weightloom.runtime.opening.opening import GGUF
 
 
+def published_names_are_written(subject: Subject) -> None:
+    """A model that was never loaded is saved under the names that the sample says are published."""
+    written = sorted(stored_arrays(subject.folder))
+    lacking = sorted(set(subject.sample.published).difference(written))
+    assert not lacking, (
+        f"published are {lacking}, and a save writes {written}: rules are undone from the last to the first, "
+        "so a wider rename belongs before one of a part of what it makes"
+    )
+
+
 def a_save_is_what_was_read(subject: Subject) -> None:
     """Loaded and saved, each weight file has the bytes that it had."""
     target = subject.new_folder()

@@ -50,6 +50,7 @@ def _json(found: Architecture) -> dict[str, Any]:
         "task": found.task,
         "by_request": list(found.by_request),
         "adapters": found.adapters if isinstance(found.adapters, str) else list(found.adapters),
+        "rules": [rule.title() for rule in found.rules],
     }
 
 
@@ -62,6 +63,7 @@ def _lines(found: Architecture) -> Iterator[str]:
     asked = f" (by request: {', '.join(found.by_request)})" if found.by_request else ""
     yield f"task         {found.task}{asked}"
     yield f"adapters     {adapters}"
+    yield from (f"own rule     {rule.title()}" for rule in found.rules)
 
 
 ARCH = Command("arch", "list the architectures that are installed, or describe one", add_arguments, run)

@@ -40,8 +40,9 @@ def run(args: argparse.Namespace) -> Outcome:
         data["target"] = str(found.target)
         head = [*choice_lines(found.choice), f"target      {found.target}", ""]
         verdict = _verdict(plan, found.choice.layout, loads=error is None)
-        report = plan.report.lines(None) if args.all else plan.report.lines()
-        lines = [*head, *_table(plan, args.limit), *report, "", *verdict]
+        report = [*plan.report.lines(None)] if args.all else [*plan.report.lines()]
+        misfits = [*report, ""] if report else []
+        lines = [*head, *_table(plan, args.limit), *misfits, *verdict]
         complaint = f"error: {error}" if error else ""
         return Outcome(AT_FAULT if error else FINE, data, "\n".join(lines), complaint=complaint)
 

@@ -55,11 +55,25 @@ def _known(args: argparse.Namespace) -> Choice:
     try:
         return choose(None, Wish(layout=args.layout, model_type=args.identifier), args.identifier)
     except CheckpointError as error:
+        served = _served(args.identifier)
+        if served is not None:
+            raise UsageError(
+                f"no rule file is for {args.identifier!r}, which a plugin serves",
+                expected="a name that rule files are for",
+                hint=f"the rules that the plugin has of its own: weightloom arch {served}",
+            ) from error
         raise UsageError(
             f"no rules for {args.identifier!r}",
             expected=error.expected,
             hint="give one of these, or the path of a rule file (rules show FILE.yaml)",
         ) from error
+
+
+def _served(identifier: str) -> str | None:
+    """Give the model type that an installed plugin serves under a name; imports none."""
+    from weightloom.plugins.manager import PluginManager
+
+    return PluginManager().find(identifier)
 
 
 def _line(number: int, rule: Rule) -> str:

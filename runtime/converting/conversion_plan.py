@@ -152,7 +152,7 @@ def _target_rules(choice: Choice, layout: str) -> RuleSet:
     if layout not in choice.known:
         written = (name for name in choice.known if name != GGUF)
         raise UsageError(
-            f"no layout {layout!r} is known for it",
+            f"no layout {layout!r} is known for {choice.identifier or 'a checkpoint without an architecture'}",
             expected=f"one of {', '.join((ORIGINAL, CANONICAL, *written))}",
             field="layout",
         )

@@ -99,6 +99,7 @@ LAWS: tuple[Law, ...] = (
     loading.a_lacking_tensor_is_named,
     loading.a_stranger_is_named,
     loading.a_wrong_shape_is_named,
+    saving.published_names_are_written,
     saving.a_save_is_what_was_read,
     saving.the_inverse_of_the_inverse_is_the_plan,
     saving.other_layouts_lead_back,
@@ -112,7 +113,7 @@ LAWS: tuple[Law, ...] = (
 
 
 def test_a_sound_architecture_passes(made: Callable[..., Subject]) -> None:
-    subject = made(sample=Sample("plain", CONFIG, reference=reference))
+    subject = made(sample=Sample("plain", CONFIG, reference=reference, published=("net.weight", "head.weight")))
     for law in LAWS:
         law(subject)
     configs.sharding_cuts_something(subject.architecture, (subject.sample,))
@@ -168,6 +169,13 @@ def test_a_sharding_pattern_that_matches_nothing_is_found(made: Callable[..., Su
     subject = made(options='sharding={r"^tabel": "vocab"}')
     with pytest.raises(AssertionError, match=r"\^tabel"):
         configs.sharding_cuts_something(subject.architecture, (subject.sample,))
+
+
+def test_rules_that_do_not_lead_back_to_published_names_are_found(made: Callable[..., Subject]) -> None:
+    order = 'rules=RuleSet([WeightRenaming(r"^net\\.inner", "table"), WeightRenaming("^net", "table")])'
+    subject = made(options=order, sample=Sample("plain", CONFIG, published=("net.inner.weight",)))
+    with pytest.raises(AssertionError, match=r"net\.inner\.weight.*a save writes \['head\.weight', 'net\.weight'\]"):
+        saving.published_names_are_written(subject)
 
 
 def test_samples_need_names_of_their_own() -> None:

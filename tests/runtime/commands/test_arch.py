@@ -1,5 +1,10 @@
 """arch: what is installed, and one architecture in full."""
 
+from pathlib import Path
+
+import pytest
+
+from tests.plugins.installed import install_example
 from tests.runtime.support import Cli
 
 OURS = ["bert", "llama", "mistral", "mixtral", "qwen3_moe"]
@@ -36,3 +41,18 @@ def test_an_unknown_one_names_the_nearest_and_what_to_install(cli: Cli) -> None:
     assert ran.code == 1
     assert "no installed plugin serves model type 'lama'" in ran.err and "did you mean llama" in ran.err
     assert "install a package that offers it" in ran.err
+
+
+def test_the_rules_of_a_plugin_itself_are_listed_and_rules_show_says_where(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_example(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    ran = cli("arch", "my_llama")
+    assert [line for line in ran.out.splitlines() if line.startswith("own rule")] == [
+        r"own rule     ^net\. -> model.",
+        r"own rule     ^model\.blocks\. -> model.layers.",
+    ]
+    assert len(cli("arch", "my_llama", "--json").data["architecture"]["rules"]) == 2
+    refused = cli("rules", "show", "my_llama")
+    assert refused.code == 2 and "weightloom arch my_llama" in refused.err and "nearest" not in refused.err

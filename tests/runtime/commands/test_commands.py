@@ -124,6 +124,12 @@ def test_c81_names_under_another_prefix_are_listed_by_shape(cli: Cli, tmp_path: 
     assert any(line.split()[:2] == ["net.layers.*.self_attn.q_proj.weight", "x200"] for line in ran.out.splitlines())
 
 
+def test_one_empty_line_stands_between_table_and_verdict(cli: Cli, tmp_path: Path) -> None:
+    lines = cli("plan", checkpoint(tmp_path / "t0")).out.splitlines()
+    before = lines[: lines.index("would load: yes")]
+    assert before[-1] == "" and before[-2] != ""
+
+
 def test_explain_both_sides(cli: Cli, tmp_path: Path) -> None:
     path = checkpoint(tmp_path / "moe", tm(2), {"model_type": "qwen2_moe"})
     parameter = "model.layers.0.mlp.experts.gate_up_proj"

@@ -210,7 +210,7 @@ def test_in_place_with_overwrite(cli: Cli, tmp_path: Path) -> None:
 def test_an_unknown_layout_and_a_lossy_rule_leave_nothing(cli: Cli, tmp_path: Path) -> None:
     source = checkpoint(tmp_path / "t0")
     ran = cli("convert", source, tmp_path / "out", "--layout", "nosuch")
-    assert ran.code == 2 and "one of original, canonical, " in ran.err
+    assert ran.code == 2 and "one of original, canonical, " in ran.err and "'nosuch' is known for " in ran.err
     assert cli("convert", source, tmp_path / "out", "--from-layout", "nosuch", "--layout", "canonical").code == 2
     assert not (tmp_path / "out").exists()
 
