@@ -64,7 +64,7 @@ def host_limit() -> Job:
 
 def planned(folder: Path) -> Any:
     """Give the plan of a checkpoint, as the runtime makes it."""
-    from weightloom.plugins.manager import PluginManager
+    from weightloom.plugins.discovery.manager import PluginManager
     from weightloom.runtime.opening.opening import open_path
     from weightloom.runtime.preparing.prepare import prepare
 

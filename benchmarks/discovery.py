@@ -29,7 +29,7 @@ PLUGIN = Plugin()
 PROBE = """
 import json, sys, time
 sys.path.insert(0, sys.argv[1])
-from weightloom.plugins.manager import PluginManager
+from weightloom.plugins.discovery.manager import PluginManager
 start = time.perf_counter()
 found = PluginManager().architecture("made_up_0")
 taken = time.perf_counter() - start

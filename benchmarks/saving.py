@@ -88,7 +88,7 @@ JOBS = {LIMIT: write_and_sync, SAVE: save, CONVERT: convert, MLX_LM: save_with_m
 
 def largest_group(source: Path) -> int:
     """Give the bytes of the largest group of the plan, from headers."""
-    from weightloom.plugins.manager import PluginManager
+    from weightloom.plugins.discovery.manager import PluginManager
     from weightloom.runtime.opening.opening import open_path
     from weightloom.runtime.preparing.prepare import prepare
 

@@ -66,7 +66,7 @@ def load(folder: Path, cut: str, rank: int) -> None:
     """Be one rank: load, and print what was read."""
     from weightloom.engine import Sharding
     from weightloom.engine.reading.read_bytes import reading_notes
-    from weightloom.plugins.manager import PluginManager
+    from weightloom.plugins.discovery.manager import PluginManager
     from weightloom.runtime.opening.opening import open_path
     from weightloom.runtime.preparing.prepare import prepare
 

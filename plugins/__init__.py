@@ -7,20 +7,20 @@ from weightloom.engine.exports import exporting
 if TYPE_CHECKING:
     from weightloom.plugins.architecture import Architecture as Architecture
     from weightloom.plugins.architecture import SubModel as SubModel
-    from weightloom.plugins.binding import bind as bind
-    from weightloom.plugins.binding import param_specs as param_specs
-    from weightloom.plugins.manager import PluginManager as PluginManager
-    from weightloom.plugins.sources import Bundle as Bundle
+    from weightloom.plugins.discovery.manager import PluginManager as PluginManager
+    from weightloom.plugins.discovery.sources import Bundle as Bundle
+    from weightloom.plugins.modules.binding import bind as bind
+    from weightloom.plugins.modules.binding import param_specs as param_specs
     from weightloom.plugins.specs import hookimpl as hookimpl
 
 _MODULE_OF = {
     "Architecture": "architecture",
-    "Bundle": "sources",
-    "PluginManager": "manager",
+    "Bundle": "discovery.sources",
+    "PluginManager": "discovery.manager",
     "SubModel": "architecture",
-    "bind": "binding",
+    "bind": "modules.binding",
     "hookimpl": "specs",
-    "param_specs": "binding",
+    "param_specs": "modules.binding",
 }
 
 __all__ = sorted(_MODULE_OF)  # pyright: ignore[reportUnsupportedDunderAll]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from weightloom.engine import ModuleNode, RuleSet
 from weightloom.engine.errors import PluginError
-from weightloom.plugins.evidence import Evidence
-from weightloom.plugins.spelling import only_spelling
+from weightloom.plugins.judging.evidence import Evidence
+from weightloom.plugins.judging.spelling import only_spelling
 
 if TYPE_CHECKING:
     import mlx.nn as nn

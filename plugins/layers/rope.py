@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mlx.core as mx
 
-from weightloom.plugins.rope_config import RopeConfig
+from weightloom.plugins.configs.rope_config import RopeConfig
 
 
 class Rope:

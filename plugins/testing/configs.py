@@ -7,8 +7,8 @@ from typing import Any
 
 from weightloom.engine.errors import WeightloomError
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.binding import param_specs
-from weightloom.plugins.manager import PluginManager
+from weightloom.plugins.discovery.manager import PluginManager
+from weightloom.plugins.modules.binding import param_specs
 from weightloom.plugins.testing.making import built
 from weightloom.plugins.testing.sample import Sample
 from weightloom.plugins.testing.subject import Subject

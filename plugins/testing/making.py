@@ -14,7 +14,7 @@ from weightloom.engine import Plan, TensorSpec, save_plan
 from weightloom.engine.carrier import spec_of
 from weightloom.engine.dtypes import DTYPES
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.binding import param_specs
+from weightloom.plugins.modules.binding import param_specs
 from weightloom.plugins.testing.sample import Sample
 from weightloom.runtime.choosing.rule_choice import model_rules
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import mlx.core as mx
 import mlx.nn as nn
 
-from weightloom.plugins.quantized import Packable
+from weightloom.plugins.modules.quantized import Packable
 from weightloom.plugins.testing.comparing import as_numpy, assert_close, assert_same_weights
 from weightloom.plugins.testing.making import built, write_arrays
 from weightloom.plugins.testing.subject import Subject

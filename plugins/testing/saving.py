@@ -8,7 +8,7 @@ from pathlib import Path
 from weightloom.engine import TensorSpec
 from weightloom.engine.carrier import memory_of, spec_of
 from weightloom.engine.errors import NotInvertible
-from weightloom.plugins.binding import parameters
+from weightloom.plugins.modules.binding import parameters
 from weightloom.plugins.testing.comparing import assert_same_arrays, assert_same_weights, stored_arrays
 from weightloom.plugins.testing.subject import Subject
 from weightloom.runtime.choosing.choice import Wish, find_choice

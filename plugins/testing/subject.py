@@ -10,7 +10,7 @@ from pathlib import Path
 import mlx.core as mx
 
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.manager import PluginManager
+from weightloom.plugins.discovery.manager import PluginManager
 from weightloom.plugins.testing.making import write_checkpoint
 from weightloom.plugins.testing.sample import Sample
 from weightloom.runtime.loading.loading import load

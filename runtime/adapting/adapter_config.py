@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 from weightloom.engine.errors import ConfigError, RuleError
 from weightloom.engine.mapping.endings import is_ending
-from weightloom.plugins.config import read
-from weightloom.plugins.layers.checks import LARGEST
+from weightloom.plugins.configs.checks import LARGEST
+from weightloom.plugins.configs.config import read
 from weightloom.runtime.configs.config import read_config
 from weightloom.runtime.configs.finite import is_finite
 from weightloom.runtime.configs.repairs import repair_lines

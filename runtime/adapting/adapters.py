@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from weightloom.engine.errors import UsageError
 from weightloom.engine.planning.lifting import WHOLE
-from weightloom.plugins.adapters import attach, dense_weight, unchangeable, unpacked_specs
-from weightloom.plugins.exchange import Exchange, exchanges, refuse_packed
+from weightloom.plugins.modules.adapters import attach, dense_weight, unchangeable, unpacked_specs
+from weightloom.plugins.modules.exchange import Exchange, exchanges, refuse_packed
 from weightloom.runtime.adapting.adapter_plan import DECOMPOSED, AdapterPlan, plan_on, refuse_unless_taken, unfit
 from weightloom.runtime.adapting.adapter_source import open_adapter
 from weightloom.runtime.adapting.wish import Weighted, checked_scale

@@ -8,7 +8,7 @@ from typing import Any
 
 from weightloom.engine import RuleSet
 from weightloom.engine.quantizing.quantization import Quantization
-from weightloom.plugins.quantized import quantize
+from weightloom.plugins.modules.quantized import quantize
 from weightloom.runtime.adapting.adapter_plan import refuse_unless_taken
 from weightloom.runtime.adapting.fusing import Base, Fused, fused
 from weightloom.runtime.adapting.wish import AdapterWish

@@ -152,7 +152,7 @@ def _offered(config: Config | None, wish: Wish) -> str | None:
 
 def _of_class(config: Config | None, wish: Wish) -> str | None:
     """Give the model type of the only architectures that build the config's class, where it says no model type."""
-    from weightloom.plugins.manager import PluginManager
+    from weightloom.plugins.discovery.manager import PluginManager
 
     if config is None or config.model_type is not None or config.class_name is None or wish.model_type is not None:
         return None
@@ -161,7 +161,7 @@ def _of_class(config: Config | None, wish: Wish) -> str | None:
 
 
 def _spelt_by_plugins(config: Config | None, wish: Wish) -> str | None:
-    from weightloom.plugins.manager import PluginManager
+    from weightloom.plugins.discovery.manager import PluginManager
 
     if config is None or config.model_type is None or wish.model_type is not None:
         return None
@@ -170,7 +170,7 @@ def _spelt_by_plugins(config: Config | None, wish: Wish) -> str | None:
 
 def undecided(config: Config | None, wish: Wish, place: str) -> CheckpointError:
     """Give the error that says what was seen, what is known near it, and what to do."""
-    from weightloom.plugins.manager import PluginManager
+    from weightloom.plugins.discovery.manager import PluginManager
     from weightloom.rules import registry
 
     known = sorted({*registry.identifiers(), *PluginManager().model_types()})

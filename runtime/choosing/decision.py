@@ -8,9 +8,9 @@ from typing import get_args
 from weightloom.engine import RuleSet
 from weightloom.engine.errors import ConfigError, UsageError
 from weightloom.plugins.architecture import Task
-from weightloom.plugins.evidence import Evidence, evidence_of
-from weightloom.plugins.fact import Fact
-from weightloom.plugins.manager import PluginManager
+from weightloom.plugins.discovery.manager import PluginManager
+from weightloom.plugins.judging.evidence import Evidence, evidence_of
+from weightloom.plugins.judging.fact import Fact
 from weightloom.runtime.choosing.choice import Wish, find_choice
 from weightloom.runtime.choosing.layout_seen import find_opened
 from weightloom.runtime.choosing.rule_choice import CallerRules, caller_rules, model_rules

@@ -30,7 +30,7 @@ def _plugins_own(choice: Choice) -> RuleSet:
     """Give the rules of the architecture where no rule file knows it; where one does, they lead on from the file's."""
     if choice.identifier is None or choice.identifier in registry:
         return RuleSet()
-    from weightloom.plugins.manager import PluginManager
+    from weightloom.plugins.discovery.manager import PluginManager
     from weightloom.runtime.extras import need_mlx
 
     need_mlx()

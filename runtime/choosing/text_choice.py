@@ -9,9 +9,9 @@ from typing import Any
 from weightloom.engine import Drop, PrefixChange, RuleSet, WeightRenaming, build_plan
 from weightloom.engine.errors import PluginError
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.evidence import Evidence
-from weightloom.plugins.manager import PluginManager
-from weightloom.plugins.repair import Repair, repaired_numbers
+from weightloom.plugins.configs.repair import Repair, repaired_numbers
+from weightloom.plugins.discovery.manager import PluginManager
+from weightloom.plugins.judging.evidence import Evidence
 from weightloom.runtime.choosing.choice import Choice
 from weightloom.runtime.choosing.rule_choice import model_rules
 from weightloom.runtime.choosing.text_half import TextHalf, text_half, text_section

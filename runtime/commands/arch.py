@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
     Of several for one model type, the one comes first that is taken where the files say no more.
     """
-    from weightloom.plugins.manager import PluginManager
+    from weightloom.plugins.discovery.manager import PluginManager
 
     manager = PluginManager()
     if args.model_type is None:

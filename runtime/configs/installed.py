@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def installed_architecture(config: Mapping[str, Any]) -> Architecture | None:
     """Give the architecture for a config; None where none is installed for its model type, or several are."""
-    from weightloom.plugins.manager import PluginManager
+    from weightloom.plugins.discovery.manager import PluginManager
 
     try:
         return PluginManager().architecture(str(config.get("model_type")))

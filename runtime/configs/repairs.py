@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from weightloom.plugins.repair import Repair, repaired_numbers
+from weightloom.plugins.configs.repair import Repair, repaired_numbers
 from weightloom.runtime.configs.config import Config
 
 if TYPE_CHECKING:

@@ -61,7 +61,7 @@ def _scratch(plan: Plan) -> int:
 def _cache(plan: Plan, module: nn.Module, context: int, batch: int) -> CacheNeed:
     if plan.report.missing or plan.report.wrong:
         return CacheNeed(context, batch, unknown="the checkpoint does not fit its architecture; see `weightloom plan`")
-    from weightloom.plugins.caches_to_come import cache_sizes
+    from weightloom.plugins.modules.caches_to_come import cache_sizes
 
     found = cache_sizes(module, plan.params, context, batch)
     if found is None:

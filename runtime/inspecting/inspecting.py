@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from weightloom.engine.errors import CheckpointError, UsageError, WeightloomError
 from weightloom.engine.mapping.shapes import shape_text
 from weightloom.engine.spec import TensorSpec
-from weightloom.plugins.vision import vision_of
+from weightloom.plugins.judging.vision import vision_of
 from weightloom.runtime.choosing.choice import Choice, Wish, undecided
 from weightloom.runtime.choosing.layout_seen import find_opened
 from weightloom.runtime.configs.config import Config
@@ -112,7 +112,7 @@ def _decision(opened: Opened, wish: Wish) -> Decision | WeightloomError | None:
         return None
     try:
         need_mlx()
-        from weightloom.plugins.manager import PluginManager
+        from weightloom.plugins.discovery.manager import PluginManager
         from weightloom.runtime.choosing.decision import Asked, decide
 
         asked = Asked(wish.architecture, wish.task, wish.text_only)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from weightloom.plugins.fact import Fact
-from weightloom.plugins.vision import UNSAID
+from weightloom.plugins.judging.fact import Fact
+from weightloom.plugins.judging.vision import UNSAID
 from weightloom.runtime.inspecting.memory_need import MemoryNeed
 from weightloom.runtime.terminal.text import aligned, plural, size
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 
 from weightloom.engine.errors import PluginError
-from weightloom.plugins import format_manager, sources, vocabularies
-from weightloom.plugins.manager import GROUP as ARCHITECTURES
-from weightloom.plugins.manager import PluginManager
-from weightloom.plugins.registering import why_unusable
+from weightloom.plugins.discovery import format_manager, sources, vocabularies
+from weightloom.plugins.discovery.manager import GROUP as ARCHITECTURES
+from weightloom.plugins.discovery.manager import PluginManager
+from weightloom.plugins.discovery.registering import why_unusable
 from weightloom.rules import op_table
 from weightloom.rules import sources as rule_sources
 from weightloom.rules.installed import distribution_of, installed_points

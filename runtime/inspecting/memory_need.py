@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from weightloom.plugins.cache_size import CacheSize
+from weightloom.plugins.modules.cache_size import CacheSize
 from weightloom.runtime.terminal.text import plural, size
 
 

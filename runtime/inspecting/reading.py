@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from weightloom.engine.checkpoints.checkpoint import Checkpoint
 from weightloom.engine.errors import ConfigError, MissingExtra
-from weightloom.plugins.fitting import UnfitError
+from weightloom.plugins.judging.fitting import UnfitError
 from weightloom.runtime.choosing.choice import Choice, Wish, find_choice
 from weightloom.runtime.choosing.layout_seen import choose_opened, find_opened
 from weightloom.runtime.choosing.text_half import text_section
@@ -127,7 +127,7 @@ def _with_architecture(opened: Opened, choice: Choice, form: Form | None) -> tup
     model_type, class_name = (config.model_type, config.class_name) if config else (None, None)
     if model_type is None and class_name is None:
         return Target("no model_type says whose parameters")
-    from weightloom.plugins.manager import PluginManager
+    from weightloom.plugins.discovery.manager import PluginManager
 
     manager = PluginManager()
     if model_type is not None and manager.find(model_type) is None and not wish.text_only:

@@ -12,7 +12,7 @@ from weightloom.engine import LoadReport, Plan, TensorSpec
 from weightloom.engine.checkpoints.discovery import KEPT_NAME
 from weightloom.engine.errors import UsageError
 from weightloom.engine.planning.grouping import grouped_names
-from weightloom.plugins.manager import PluginManager
+from weightloom.plugins.discovery.manager import PluginManager
 from weightloom.runtime.adapting.adapters import ReadAdapter, put_adapters, read_adapters
 from weightloom.runtime.adapting.fused_model import fused_model
 from weightloom.runtime.adapting.wish import AdapterWish, Fusing, Weighted, Wished, wished

@@ -15,8 +15,8 @@ from weightloom.engine.errors import UsageError
 from weightloom.engine.planning.part import part_of
 from weightloom.engine.planning.sharding import Sharding
 from weightloom.engine.reading.read_bytes import reading_notes
-from weightloom.plugins.binding import parameters
-from weightloom.plugins.parallel import Staged, cut_module, sharding_of
+from weightloom.plugins.modules.binding import parameters
+from weightloom.plugins.modules.parallel import Staged, cut_module, sharding_of
 from weightloom.runtime.adapting.adapters import ReadAdapter
 from weightloom.runtime.adapting.parting import at_stage, cut_among
 from weightloom.runtime.preparing.prepare import Prepared

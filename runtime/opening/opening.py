@@ -13,7 +13,7 @@ from weightloom.engine.checkpoints.checkpoint import Checkpoint
 from weightloom.engine.checkpoints.discovery import KEPT_NAME
 from weightloom.engine.errors import ConfigError
 from weightloom.engine.os_errors import storage_error
-from weightloom.plugins.sources import Bundle, open_bundle
+from weightloom.plugins.discovery.sources import Bundle, open_bundle
 from weightloom.runtime.configs.config import Config, find_config, parse
 from weightloom.runtime.configs.config_text import strict_json
 from weightloom.runtime.opening.kept import Kept, open_kept

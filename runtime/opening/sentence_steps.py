@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from weightloom.engine.errors import ConfigError
-from weightloom.plugins.steps import Step, Steps
+from weightloom.plugins.judging.steps import Step, Steps
 
 LIST = "modules.json"
 POOLING = "1_Pooling"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weightloom.engine import Plan, RuleSet, TensorSpec, WeightConverter, build_plan
 from weightloom.engine.errors import ConfigError, WeightloomError
 from weightloom.engine.planning.unpacking import plan_unpacked
-from weightloom.plugins.format_manager import FormatManager
+from weightloom.plugins.discovery.format_manager import FormatManager
 from weightloom.plugins.quantization import SECTION, QuantizationFormat, Stored, Unpacking
 from weightloom.runtime.opening.layout_record import MLX
 from weightloom.runtime.opening.opening import GGUF, Opened

@@ -11,9 +11,9 @@ from weightloom.engine import Plan
 from weightloom.engine.errors import ConfigError
 from weightloom.engine.show import shown
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.binding import param_specs
-from weightloom.plugins.manager import PluginManager
-from weightloom.plugins.quantized import matrices, quantize, widths
+from weightloom.plugins.discovery.manager import PluginManager
+from weightloom.plugins.modules.binding import param_specs
+from weightloom.plugins.modules.quantized import matrices, quantize, widths
 from weightloom.runtime.choosing.decision import NOTHING_ASKED, Asked, Decision, decide
 from weightloom.runtime.choosing.rule_choice import CallerRules
 from weightloom.runtime.choosing.text_choice import Reading

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from weightloom.engine.plan import Plan
 from weightloom.engine.quantizing.checked import checked
 from weightloom.engine.quantizing.quantization import Quantization
-from weightloom.plugins.quantized import quantize
+from weightloom.plugins.modules.quantized import quantize
 from weightloom.runtime.preparing.casting import Casting, casting
 from weightloom.runtime.preparing.prepare import Prepared, built
 from weightloom.runtime.preparing.quantized_set import QuantizedSet

@@ -19,7 +19,7 @@ from weightloom.runtime.running.prompts import read_prompts
 from weightloom.runtime.running.text_settings import TextSettings, read_text_settings
 
 if TYPE_CHECKING:
-    from weightloom.plugins.steps import Step, Steps
+    from weightloom.plugins.judging.steps import Step, Steps
 
 _WITHOUT_EFFECT = ("Transformer", "Dropout")
 

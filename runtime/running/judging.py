@@ -19,7 +19,7 @@ from weightloom.runtime.running.batches import padded
 if TYPE_CHECKING:
     import mlx.core as mx
 
-    from weightloom.plugins.steps import Steps
+    from weightloom.plugins.judging.steps import Steps
     from weightloom.runtime.model import LoadedModel
     from weightloom.runtime.tokenizing.tokenizer import Tokenizer
 

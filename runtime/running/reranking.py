@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weightloom.engine.errors import ConfigError, UsageError
-from weightloom.plugins.labels import label_names
+from weightloom.plugins.configs.labels import label_names
 from weightloom.runtime.running.batches import in_batches, mask_of, padded
 from weightloom.runtime.running.judging import judged_rows, read_judge
 from weightloom.runtime.running.pairs import encode_pairs, takes_types

@@ -13,7 +13,7 @@ from weightloom.engine.errors import ConfigError, UsageError
 from weightloom.runtime.configs.json_file import read_json_object
 
 if TYPE_CHECKING:
-    from weightloom.plugins.steps import Steps
+    from weightloom.plugins.judging.steps import Steps
     from weightloom.runtime.model import LoadedModel
 
 _TEXT = "sentence_bert_config.json"

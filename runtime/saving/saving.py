@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from weightloom.engine import Checkpoint, Plan
 from weightloom.engine.errors import UsageError
 from weightloom.engine.saving import save as engine_save
-from weightloom.plugins.binding import parameters
+from weightloom.plugins.modules.binding import parameters
 from weightloom.rules import registry
 from weightloom.runtime.opening.layout_record import DEFAULT_LAYOUT
 from weightloom.runtime.opening.opening import GGUF

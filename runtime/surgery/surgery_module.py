@@ -12,8 +12,8 @@ from weightloom.engine.checkpoints.discovery import KEPT_NAME
 from weightloom.engine.errors import PlanError, UsageError
 from weightloom.engine.show import listed
 from weightloom.engine.surgery import Operated
-from weightloom.plugins.binding import param_specs
-from weightloom.plugins.quantized import quantize, widths
+from weightloom.plugins.modules.binding import param_specs
+from weightloom.plugins.modules.quantized import quantize, widths
 from weightloom.runtime.configs.config import NAME, Config
 from weightloom.runtime.configs.config_text import strict_json
 from weightloom.runtime.opening.opening import Opened

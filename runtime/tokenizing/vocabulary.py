@@ -11,7 +11,7 @@ import tokenizers
 
 from weightloom.engine.errors import ConfigError
 from weightloom.engine.show import shown
-from weightloom.plugins.vocabularies import read_offered
+from weightloom.plugins.discovery.vocabularies import read_offered
 from weightloom.runtime.configs.config import parse
 from weightloom.runtime.configs.json_file import read_json_object
 from weightloom.runtime.tokenizing.byte_vocabulary import byte_backend

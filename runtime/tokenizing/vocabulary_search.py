@@ -8,7 +8,7 @@ from pathlib import Path
 
 from weightloom.engine.errors import ConfigError
 from weightloom.engine.show import listed
-from weightloom.plugins.vocabularies import is_offered
+from weightloom.plugins.discovery.vocabularies import is_offered
 from weightloom.runtime.tokenizing.tiktoken_file import is_tiktoken
 from weightloom.runtime.tokenizing.vocabulary_file import read_vocabulary_bytes
 

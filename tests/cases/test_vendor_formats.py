@@ -15,7 +15,7 @@ from tests.plugins.formats.codes import Array, Labelled, labelled, write
 from weightloom.engine import Checkpoint, Concatenate, MergeModulelist, Plan, Rule, RuleSet, WeightConverter
 from weightloom.engine.errors import ConfigError, PlanError
 from weightloom.engine.planning.unpacking import plan_unpacked
-from weightloom.plugins.format_manager import FormatManager
+from weightloom.plugins.discovery.format_manager import FormatManager
 from weightloom.plugins.quantization import Stored
 
 FP8 = {"quant_method": "fp8", "weight_block_size": [4, 4]}

@@ -12,8 +12,8 @@ import numpy as np
 
 from weightloom.engine import Checkpoint, build_plan, scoped_rules
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.binding import bind, param_specs
-from weightloom.plugins.manager import PluginManager
+from weightloom.plugins.discovery.manager import PluginManager
+from weightloom.plugins.modules.binding import bind, param_specs
 from weightloom.rules import registry
 
 SIZES = {

@@ -12,8 +12,8 @@ import pytest
 
 from weightloom.engine.errors import PluginError
 from weightloom.plugins import PluginManager
-from weightloom.plugins.repair import Repaired, repaired_numbers
-from weightloom.plugins.vision import vision_of
+from weightloom.plugins.configs.repair import Repaired, repaired_numbers
+from weightloom.plugins.judging.vision import vision_of
 from weightloom.runtime.choosing.choice import Wish, find_choice
 from weightloom.runtime.configs.config import Config, read_config
 from weightloom.runtime.configs.stated_dtype import check_dtypes

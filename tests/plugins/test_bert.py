@@ -12,7 +12,7 @@ import pytest
 from tests.cases.fixtures import filled, write
 from tests.runtime.models import BERT, config_of, write_model
 from weightloom.engine.errors import ConfigError
-from weightloom.plugins.bert import Model, adapt, read_config
+from weightloom.plugins.architectures.bert import Model, adapt, read_config
 from weightloom.runtime import load
 
 TOKENS = mx.array([[1, 2, 3, 4], [5, 6, 7, 8]])

@@ -8,7 +8,7 @@ import pytest
 
 from weightloom.engine import TensorSpec
 from weightloom.engine.errors import PlanError
-from weightloom.plugins.binding import bind, param_specs, parameters
+from weightloom.plugins.modules.binding import bind, param_specs, parameters
 
 
 class Tiny(nn.Module):

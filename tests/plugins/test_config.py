@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from weightloom.engine.errors import ConfigError
 from weightloom.plugins import PluginManager
-from weightloom.plugins.config import read, refuse_unless, unread_fields
+from weightloom.plugins.configs.config import read, refuse_unless, unread_fields
 
 
 @dataclass(frozen=True)

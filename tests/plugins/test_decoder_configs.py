@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.plugins.tiny import CONFIGS
 from weightloom.engine.errors import ConfigError
-from weightloom.plugins import llama, mixtral, qwen3_moe
+from weightloom.plugins.architectures import llama, mixtral, qwen3_moe
 
 READERS = {
     "llama": llama.read_llama,

@@ -10,8 +10,8 @@ from mlx.utils import tree_map
 
 from tests.plugins.tiny import CONFIGS, SIZES
 from weightloom.engine import Sharding
-from weightloom.plugins.binding import param_specs
-from weightloom.plugins.manager import PluginManager
+from weightloom.plugins.discovery.manager import PluginManager
+from weightloom.plugins.modules.binding import param_specs
 
 MORE: dict[str, dict[str, Any]] = {
     "llama, tied": {**CONFIGS["llama"], "tie_word_embeddings": True, "head_dim": 16},

@@ -12,13 +12,13 @@ import pytest
 from tests.plugins.test_lora import HOW, attach_one, equal, low_rank
 from weightloom.engine.surgery.fuse import Factors
 from weightloom.engine.surgery.lengths import Lengths
-from weightloom.plugins.adapters import attach, dense_weight
 from weightloom.plugins.layers.activations import activation
 from weightloom.plugins.layers.dora import decomposed
 from weightloom.plugins.layers.experts import Experts
 from weightloom.plugins.layers.lora import LowRank
 from weightloom.plugins.layers.terms import Term
-from weightloom.plugins.quantized import quantize
+from weightloom.plugins.modules.adapters import attach, dense_weight
+from weightloom.plugins.modules.quantized import quantize
 
 AXES = [-1, -2]
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weightloom.engine.errors import ConfigError
-from weightloom.plugins.evidence import evidence_of
-from weightloom.plugins.kind import Kind
-from weightloom.plugins.steps import Step, Steps
+from weightloom.plugins.judging.evidence import evidence_of
+from weightloom.plugins.judging.kind import Kind
+from weightloom.plugins.judging.steps import Step, Steps
 
 POOLED = Steps((Step("Transformer", ""), Step("Pooling", "1_Pooling")), "modules.json")
 SCORED = Steps((Step("Transformer", ""), Step("LogitScore", "1_LogitScore")), "modules.json")

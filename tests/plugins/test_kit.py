@@ -22,7 +22,7 @@ import mlx.nn as nn
 from weightloom.engine import RuleSet, WeightConverter, WeightRenaming, Drop
 from weightloom.engine.ops.base import ConversionOp
 from weightloom.plugins import Architecture, hookimpl
-from weightloom.plugins.config import read
+from weightloom.plugins.configs.config import read
 
 @dataclass(frozen=True)
 class Fields:

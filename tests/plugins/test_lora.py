@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from tests.plugins.tiny import CONFIGS
 from weightloom.engine import PlanError
 from weightloom.plugins import PluginManager, param_specs
-from weightloom.plugins.adapters import attach, packed_names, unchangeable, unpacked_specs
-from weightloom.plugins.binding import parameters
 from weightloom.plugins.layers.activations import activation
 from weightloom.plugins.layers.experts import Experts
 from weightloom.plugins.layers.lora import LowRank
 from weightloom.plugins.layers.terms import Dial, Made, Term
-from weightloom.plugins.quantized import Quantization, quantize
+from weightloom.plugins.modules.adapters import attach, packed_names, unchangeable, unpacked_specs
+from weightloom.plugins.modules.binding import parameters
+from weightloom.plugins.modules.quantized import Quantization, quantize
 
 HOW = Quantization(bits=8, group_size=32)
 

@@ -13,7 +13,8 @@ from tests.plugins.installed import EXAMPLE, install, install_example
 from weightloom.engine import Chunk, ConversionOp, RuleSet, WeightConverter
 from weightloom.engine.errors import NotInvertible, PluginError
 from weightloom.engine.ops.chain import Chain
-from weightloom.plugins import Architecture, PluginManager, hookimpl, llama
+from weightloom.plugins import Architecture, PluginManager, hookimpl
+from weightloom.plugins.architectures import llama
 from weightloom.plugins.specs import DEPRECATED, INTERFACE
 from weightloom.rules import Registry
 from weightloom.rules.one_way import LoadOnlyWarning, one_way_notes
@@ -73,7 +74,8 @@ def test_looking_imports_nothing_and_asking_imports_one(site: Path) -> None:
 def test_listing_imports_no_architecture_and_no_mlx() -> None:
     code = (
         "import sys; from weightloom.plugins import PluginManager; assert PluginManager().offers(); "
-        "print(sorted(n for n in sys.modules if n.startswith(('mlx', 'weightloom.plugins.llama', 'numpy'))))"
+        "early = ('mlx', 'weightloom.plugins.architectures.llama', 'numpy'); "
+        "print(sorted(n for n in sys.modules if n.startswith(early)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -8,13 +8,13 @@ import pytest
 from tests.plugins.tiny import CONFIGS
 from weightloom.engine.errors import ConfigError
 from weightloom.engine.quantizing.quantization import AFFINE_BITS, AFFINE_GROUPS, BLOCK_MODES
-from weightloom.plugins.binding import bind, param_specs
+from weightloom.plugins.architectures.llama import build, read_llama
+from weightloom.plugins.architectures.mixtral import build as build_mixtral
+from weightloom.plugins.architectures.mixtral import read_config as read_mixtral
 from weightloom.plugins.layers.decoder import CausalLM
-from weightloom.plugins.llama import build, read_llama
-from weightloom.plugins.mixtral import build as build_mixtral
-from weightloom.plugins.mixtral import read_config as read_mixtral
-from weightloom.plugins.packed_products import refuse_unrunnable, runs
-from weightloom.plugins.quantized import Quantization, matrices, quantize, widths
+from weightloom.plugins.modules.binding import bind, param_specs
+from weightloom.plugins.modules.packed_products import refuse_unrunnable, runs
+from weightloom.plugins.modules.quantized import Quantization, matrices, quantize, widths
 
 FOUR = Quantization(4, 32)
 

@@ -4,9 +4,9 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from weightloom.plugins.configs.rope_config import RopeConfig
+from weightloom.plugins.configs.rope_kinds import DefaultRope, DynamicRope, RopeKind, Rotation, YarnRope
 from weightloom.plugins.layers.rope import Rope
-from weightloom.plugins.layers.rope_kinds import DefaultRope, DynamicRope, RopeKind, Rotation, YarnRope
-from weightloom.plugins.rope_config import RopeConfig
 
 
 def turned(x: np.ndarray, kind: RopeKind, rotation: Rotation, offset: int, length: int) -> np.ndarray:

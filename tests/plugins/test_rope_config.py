@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from weightloom.engine.errors import ConfigError
-from weightloom.plugins.layers.rope_kinds import DefaultRope, DynamicRope, LinearRope, Llama3Rope, Rotation, YarnRope
-from weightloom.plugins.rope_config import RopeConfig, read_rope
+from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
+from weightloom.plugins.configs.rope_kinds import DefaultRope, DynamicRope, LinearRope, Llama3Rope, Rotation, YarnRope
 
 LLAMA3 = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
 

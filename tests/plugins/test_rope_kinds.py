@@ -5,7 +5,7 @@ from math import ceil, floor, log, pi
 import numpy as np
 import pytest
 
-from weightloom.plugins.layers.rope_kinds import DefaultRope, DynamicRope, LinearRope, Llama3Rope, Rotation, YarnRope
+from weightloom.plugins.configs.rope_kinds import DefaultRope, DynamicRope, LinearRope, Llama3Rope, Rotation, YarnRope
 
 ROTATION = Rotation(theta=5000.0, dims=16, trained=64)
 PLAIN = [5000.0 ** (-2 * pair / 16) for pair in range(8)]

@@ -14,8 +14,8 @@ from tests.plugins.installed import install_points
 from tests.plugins.tiny import CONFIGS
 from weightloom.engine.errors import CheckpointError, PluginError
 from weightloom.plugins import PluginManager
-from weightloom.plugins.binding import parameters
-from weightloom.plugins.sources import GROUP, open_bundle
+from weightloom.plugins.discovery.sources import GROUP, open_bundle
+from weightloom.plugins.modules.binding import parameters
 from weightloom.plugins.testing import Sample, write_checkpoint
 from weightloom.runtime import load
 from weightloom.runtime.choosing.choice import Wish

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import mlx.core as mx
 
 from weightloom.engine import RuleSet, WeightRenaming
-from weightloom.plugins import Architecture, hookimpl, llama
-from weightloom.plugins.config import read
+from weightloom.plugins import Architecture, hookimpl
+from weightloom.plugins.architectures import llama
+from weightloom.plugins.configs.config import read
 from weightloom.plugins.layers.decoder import CausalLM
 
 

@@ -14,7 +14,7 @@ from tests.cases.test_adapter_load import adapter
 from tests.plugins.formats.test_formats import numbers_of
 from tests.plugins.formats.vendors import VENDORS, make
 from tests.runtime.loading.test_ranks import parts
-from weightloom.plugins.binding import parameters
+from weightloom.plugins.modules.binding import parameters
 
 KINDS = ("fp8 blocks", "fp8 rows", "modelopt nvfp4", "compressed int4 with zeros", "gptq", "mxfp4")
 # Half of each is whole groups.

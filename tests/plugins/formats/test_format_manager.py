@@ -9,7 +9,7 @@ import pytest
 from tests.plugins.installed import install_points
 from weightloom.engine import TensorSpec
 from weightloom.engine.errors import ConfigError
-from weightloom.plugins.format_manager import GROUP, FormatManager
+from weightloom.plugins.discovery.format_manager import GROUP, FormatManager
 from weightloom.plugins.quantization import Stored
 
 MODULE = """

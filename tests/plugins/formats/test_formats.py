@@ -12,8 +12,8 @@ import pytest
 import weightloom as wl
 from tests.plugins.formats.codes import Array
 from tests.plugins.formats.vendors import VENDORS, Made, make
-from weightloom.plugins.binding import parameters
 from weightloom.plugins.layers.packing import Quantization
+from weightloom.plugins.modules.binding import parameters
 from weightloom.runtime.model import LoadedModel
 
 MODELS = ("llama", "qwen3_moe")

@@ -17,7 +17,7 @@ from weightloom.engine import Checkpoint, RuleSet
 from weightloom.engine.codings.mxfp8_codes import to_mxfp8
 from weightloom.engine.planning.unpacking import plan_unpacked
 from weightloom.engine.reading.recoding import recodes, recodings
-from weightloom.plugins.format_manager import FormatManager
+from weightloom.plugins.discovery.format_manager import FormatManager
 from weightloom.plugins.quantization import Stored
 from weightloom.rules import load_rules
 

@@ -13,13 +13,13 @@ from tests.plugins.installed import install
 from tests.runtime.models import changed, classifier, config_of, runnable, sentence_files, vlm, write_model
 from tests.runtime.support import Cli
 from weightloom.engine.errors import ConfigError, PluginError, UsageError
-from weightloom.plugins.fitting import UnfitError
+from weightloom.plugins.judging.fitting import UnfitError
 from weightloom.runtime import inspect, load
 
 TEXT = """
 from dataclasses import replace
 from weightloom.plugins import hookimpl
-from weightloom.plugins.llama import LLAMA
+from weightloom.plugins.architectures.llama import LLAMA
 
 class Plugin:
     @hookimpl

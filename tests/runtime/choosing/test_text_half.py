@@ -14,7 +14,7 @@ from tests.cases.fixtures import filled, write
 from tests.runtime.models import config_of, write_model
 from tests.runtime.support import Cli
 from weightloom.engine.errors import ConfigError, PluginError, UsageError
-from weightloom.plugins.vision import vision_of
+from weightloom.plugins.judging.vision import vision_of
 from weightloom.runtime import load
 
 TOKENS = mx.array([[1, 2, 3]])

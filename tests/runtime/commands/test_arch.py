@@ -14,7 +14,10 @@ def test_all_are_listed_with_where_they_come_from(cli: Cli) -> None:
     rows = cli("arch", "--json").data["architectures"]
     assert [row["model_type"] for row in rows if row["distribution"] == "weightloom"] == OURS
     assert all(row["plugin"].startswith("weightloom.plugins.") for row in rows)
-    assert "llama                 weightloom.plugins.llama:PLUGIN  (weightloom)" in cli("arch").out.splitlines()
+    assert (
+        "llama                 weightloom.plugins.architectures.llama:PLUGIN  (weightloom)"
+        in cli("arch").out.splitlines()
+    )
 
 
 def test_one_is_described(cli: Cli) -> None:

@@ -14,9 +14,10 @@ def test_what_is_installed_is_listed(cli: Cli) -> None:
     ran = cli("plugins", "--json")
     rows = {row["plugin"]: row["names"] for row in ran.data["plugins"] if row["kind"] == "architecture"}
     assert ran.code == 0 and ran.data["problems"] == [] and ran.data["notes"] == []
-    assert rows["weightloom.plugins.llama:PLUGIN"] == ["llama", "mistral"]
+    assert rows["weightloom.plugins.architectures.llama:PLUGIN"] == ["llama", "mistral"]
     assert (
-        "architecture  weightloom  weightloom.plugins.llama:PLUGIN  llama, mistral" in cli("plugins").out.splitlines()
+        "architecture  weightloom  weightloom.plugins.architectures.llama:PLUGIN  llama, mistral"
+        in cli("plugins").out.splitlines()
     )
 
 
@@ -28,7 +29,9 @@ def test_one_that_cannot_be_used_is_1_and_the_others_are_there(
     ran = cli("plugins")
     assert ran.code == 1
     assert ran.err == "broken_plugin:PLUGIN (faulty): RuntimeError: boom\n"
-    assert "weightloom.plugins.bert:PLUGIN" in ran.out and "faulty  broken_plugin:PLUGIN  broken" in ran.out
+    assert (
+        "weightloom.plugins.architectures.bert:PLUGIN" in ran.out and "faulty  broken_plugin:PLUGIN  broken" in ran.out
+    )
     assert cli("arch", "llama").code == 0
     refused = cli("arch", "broken")
     assert refused.code == 1 and "RuntimeError: boom" in refused.err and "faulty" in refused.err

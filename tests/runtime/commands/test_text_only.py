@@ -16,7 +16,7 @@ NAME = "language_model.model.layers.0.mlp.up_proj.weight"
 TWO = """
 from dataclasses import replace
 from weightloom.plugins import hookimpl
-from weightloom.plugins.llama import LLAMA
+from weightloom.plugins.architectures.llama import LLAMA
 class Plugin:
     @hookimpl
     def weightloom_architectures(self):

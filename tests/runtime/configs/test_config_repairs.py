@@ -17,8 +17,8 @@ from tests.cases.fixtures import write
 from tests.runtime.models import config_of, write_model
 from weightloom.engine.errors import ConfigError
 from weightloom.plugins import PluginManager
-from weightloom.plugins.llama import Fields
-from weightloom.plugins.repair import repaired_numbers
+from weightloom.plugins.architectures.llama import Fields
+from weightloom.plugins.configs.repair import repaired_numbers
 from weightloom.runtime import load
 from weightloom.runtime.model import LoadedModel
 

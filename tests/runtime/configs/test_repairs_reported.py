@@ -12,8 +12,8 @@ from tests.cases.test_adapter_load import adapter, pair
 from tests.runtime.models import config_of, write_model
 from tests.runtime.support import Cli
 from weightloom.engine.errors import ConfigError
-from weightloom.plugins.llama import Fields
-from weightloom.plugins.repair import repaired_numbers
+from weightloom.plugins.architectures.llama import Fields
+from weightloom.plugins.configs.repair import repaired_numbers
 from weightloom.runtime import inspect, load
 from weightloom.runtime.choosing.choice import Wish
 from weightloom.runtime.converting.conversion import Order, convert

@@ -56,8 +56,8 @@ def loaded(path: Path) -> Any:
     from weightloom.engine import build_plan
     from weightloom.engine.planning.cast import with_dtype
     from weightloom.plugins import PluginManager
-    from weightloom.plugins.binding import bind, param_specs
-    from weightloom.plugins.quantized import Quantization, quantize
+    from weightloom.plugins.modules.binding import bind, param_specs
+    from weightloom.plugins.modules.quantized import Quantization, quantize
     from weightloom.rules import load_rules
 
     checkpoint = open_gguf(path)

@@ -15,8 +15,8 @@ from tests.runtime.loading.seeing import SEEN_BYTES, install_seeing, write_seein
 from tests.runtime.models import config_of, write_model
 from tests.runtime.support import Cli
 from weightloom.engine.errors import UsageError
-from weightloom.plugins.binding import parameters
-from weightloom.plugins.caches_to_come import held
+from weightloom.plugins.modules.binding import parameters
+from weightloom.plugins.modules.caches_to_come import held
 from weightloom.runtime import load
 
 MIXED = {"layer_types": ["full_attention", "sliding_attention", "full_attention"], "sliding_window": 6}
@@ -153,7 +153,7 @@ ODD = """
 from dataclasses import replace
 import mlx.core as mx
 from weightloom.plugins import hookimpl
-from weightloom.plugins.llama import LLAMA, build
+from weightloom.plugins.architectures.llama import LLAMA, build
 class Odd:
     def __init__(self, inner):
         self.parts = {"inner": [inner]}

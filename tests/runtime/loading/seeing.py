@@ -17,7 +17,7 @@ TEXT = """
 from dataclasses import replace
 import mlx.nn as nn
 from weightloom.plugins import SubModel, hookimpl
-from weightloom.plugins.llama import LLAMA, build
+from weightloom.plugins.architectures.llama import LLAMA, build
 
 class Tower(nn.Module):
     def __init__(self):

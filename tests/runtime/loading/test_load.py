@@ -17,7 +17,7 @@ from tests.runtime.models import config_of, runnable, write_model
 from tests.runtime.support import checkpoint
 from weightloom.engine import Checkpoint, RuleSet, WeightRenaming
 from weightloom.engine.errors import CheckpointError, ConfigError, PlanError, PluginError, RuleError, UsageError
-from weightloom.plugins.binding import parameters
+from weightloom.plugins.modules.binding import parameters
 from weightloom.runtime import load
 
 ALL = ["llama", "mistral", "mixtral", "qwen3_moe", "bert"]

@@ -15,8 +15,8 @@ from tests.cases.fixtures import contents
 from tests.runtime.models import config_of, write_model
 from weightloom.engine import CheckpointError, PlanError
 from weightloom.engine.errors import UsageError
-from weightloom.plugins.binding import parameters
-from weightloom.plugins.deferring import Deferring, bind_lazily
+from weightloom.plugins.modules.binding import parameters
+from weightloom.plugins.modules.deferring import Deferring, bind_lazily
 from weightloom.runtime import load
 
 TOKENS = mx.array([[1, 5, 9, 200, 3]])

@@ -16,8 +16,8 @@ from tests.runtime.support import Cli
 from weightloom.engine import CheckpointError, Plan, Tie
 from weightloom.engine.errors import UsageError
 from weightloom.engine.mapping.ruleset import RuleSet
-from weightloom.plugins.binding import parameters
-from weightloom.plugins.deferring import Deferring
+from weightloom.plugins.modules.binding import parameters
+from weightloom.plugins.modules.deferring import Deferring
 from weightloom.runtime import load
 from weightloom.runtime.loading.ranks import bytes_read
 

@@ -30,7 +30,7 @@ from dataclasses import replace
 import mlx.nn as nn
 from weightloom.engine import RuleSet, Tie
 from weightloom.plugins import hookimpl
-from weightloom.plugins.llama import LLAMA, build, read_llama
+from weightloom.plugins.architectures.llama import LLAMA, build, read_llama
 
 class Tower(nn.Module):
     def __init__(self):

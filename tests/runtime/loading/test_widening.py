@@ -11,7 +11,7 @@ import pytest
 from tests.cases.fixtures import write
 from tests.runtime.models import config_of, write_model
 from weightloom.engine import Checkpoint, RuleSet, build_plan
-from weightloom.plugins.binding import parameters
+from weightloom.plugins.modules.binding import parameters
 from weightloom.runtime import load
 from weightloom.runtime.loading.widening import widened
 

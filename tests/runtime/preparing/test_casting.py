@@ -18,8 +18,8 @@ from tests.runtime.support import Cli
 from weightloom.engine import KeepDtype, RuleSet, Sharding
 from weightloom.engine.errors import UsageError
 from weightloom.plugins import Architecture, PluginManager, hookimpl
-from weightloom.plugins.binding import parameters
-from weightloom.plugins.llama import LLAMA
+from weightloom.plugins.architectures.llama import LLAMA
+from weightloom.plugins.modules.binding import parameters
 from weightloom.runtime import load
 from weightloom.runtime.choosing.choice import Wish
 from weightloom.runtime.converting.conversion import Order, convert

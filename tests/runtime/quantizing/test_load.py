@@ -14,7 +14,7 @@ from tests.runtime.quantizing.models import arrays_in, assert_same, config_in, l
 from tests.runtime.support import Cli
 from weightloom.engine.errors import NotInvertible, UsageError
 from weightloom.engine.quantizing.quantization import Quantization
-from weightloom.plugins.binding import parameters
+from weightloom.plugins.modules.binding import parameters
 from weightloom.rules.recipe_file import find_recipe
 
 

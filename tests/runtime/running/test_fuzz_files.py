@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weightloom.engine.errors import WeightloomError
-from weightloom.plugins.evidence import evidence_of
-from weightloom.plugins.labels import label_names
+from weightloom.plugins.configs.labels import label_names
+from weightloom.plugins.judging.evidence import evidence_of
 from weightloom.runtime.opening.sentence_steps import read_steps
 from weightloom.runtime.running.embedding import open_embedder
 from weightloom.runtime.running.judging import read_judge

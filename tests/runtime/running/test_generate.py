@@ -179,7 +179,7 @@ def test_a_trained_model_says_what_the_reference_says(trained: Path) -> None:
 
 @pytest.mark.real
 def test_a_trained_gguf_saved_as_hf_has_the_same_parameters(trained: Path, tmp_path: Path) -> None:
-    from weightloom.plugins.binding import parameters
+    from weightloom.plugins.modules.binding import parameters
 
     m = load(trained)
     with pytest.raises(UsageError, match="GGUF files are read and not written"):

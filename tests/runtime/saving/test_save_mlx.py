@@ -9,7 +9,7 @@ import pytest
 
 from tests.cases.fixtures import contents
 from tests.runtime.models import runnable
-from weightloom.plugins.binding import parameters
+from weightloom.plugins.modules.binding import parameters
 from weightloom.runtime import load, save
 from weightloom.runtime.choosing.choice import Wish
 from weightloom.runtime.converting.conversion import Order, convert

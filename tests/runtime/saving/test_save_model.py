@@ -13,7 +13,7 @@ import pytest
 from tests.cases.fixtures import filled, write
 from tests.runtime.models import config_of, runnable, write_model
 from weightloom.engine.errors import NotInvertible, UsageError
-from weightloom.plugins.binding import parameters
+from weightloom.plugins.modules.binding import parameters
 from weightloom.runtime import load, save
 
 ALL = ["llama", "mistral", "mixtral", "qwen3_moe", "bert"]

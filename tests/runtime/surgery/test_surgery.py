@@ -16,7 +16,7 @@ from tests.cases.test_adapter_load import adapter, pair
 from tests.runtime.models import config_of, runnable, write_model
 from tests.runtime.support import Cli
 from weightloom.engine.errors import NotInvertible, PlanError, StorageError, UsageError, WeightloomError
-from weightloom.plugins.binding import parameters
+from weightloom.plugins.modules.binding import parameters
 from weightloom.rules.problems import RuleFileError
 from weightloom.runtime import load
 from weightloom.runtime.choosing.choice import Wish

@@ -13,7 +13,7 @@ from tests.cases.fixtures import contents, write
 from tests.runtime.models import config_of, write_model
 from tests.runtime.support import Cli
 from weightloom.engine.errors import NotInvertible, PlanError
-from weightloom.plugins.binding import parameters
+from weightloom.plugins.modules.binding import parameters
 from weightloom.rules.problems import RuleFileError
 from weightloom.runtime import load
 from weightloom.runtime.choosing.choice import Wish

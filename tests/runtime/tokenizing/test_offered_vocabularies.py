@@ -9,7 +9,7 @@ import pytest
 
 from tests.plugins.installed import install_points
 from weightloom.engine.errors import ConfigError, PluginError
-from weightloom.plugins.vocabularies import GROUP
+from weightloom.plugins.discovery.vocabularies import GROUP
 from weightloom.runtime.tokenizing.tokenizer import load_tokenizer
 
 READER = """

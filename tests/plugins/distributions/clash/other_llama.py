@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from weightloom.plugins import Architecture, hookimpl, llama
+from weightloom.plugins import Architecture, hookimpl
+from weightloom.plugins.architectures import llama
 
 OTHER = Architecture(
     name="other_llama",

@@ -12,9 +12,9 @@ from typing import Any
 import mlx.core as mx
 import mlx.nn as nn
 
-from weightloom.plugins import bert
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.labels import label_names
+from weightloom.plugins.architectures import bert
+from weightloom.plugins.configs.labels import label_names
 
 
 @dataclass(frozen=True)

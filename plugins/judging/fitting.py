@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from weightloom.engine.errors import PluginError
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.evidence import Evidence
+from weightloom.plugins.judging.evidence import Evidence
 
 
 class UnfitError(PluginError):

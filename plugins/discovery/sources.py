@@ -13,7 +13,7 @@ from typing import Protocol, cast
 
 from weightloom.engine import Checkpoint
 from weightloom.engine.errors import PluginError
-from weightloom.plugins.marks import marked_point, origin, used
+from weightloom.plugins.discovery.marks import marked_point, origin, used
 
 GROUP = "weightloom.sources"
 

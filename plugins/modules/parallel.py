@@ -12,8 +12,8 @@ from weightloom.engine.errors import PlanError, UsageError
 from weightloom.engine.spec import TensorSpec
 from weightloom.engine.views.view import View
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.binding import param_specs
 from weightloom.plugins.layers.packing import Quantization
+from weightloom.plugins.modules.binding import param_specs
 
 if TYPE_CHECKING:
     import mlx.core as mx

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from weightloom.engine.errors import UsageError
-from weightloom.plugins.adapters import packed_names
+from weightloom.plugins.modules.adapters import packed_names
 
 if TYPE_CHECKING:
     import mlx.core as mx

@@ -8,9 +8,9 @@ from difflib import get_close_matches
 from typing import Any
 
 from weightloom.engine.errors import ConfigError
-from weightloom.plugins.config import read, refuse_unless
-from weightloom.plugins.layers.checks import FULL
-from weightloom.plugins.layers.rope_kinds import (
+from weightloom.plugins.configs.checks import FULL
+from weightloom.plugins.configs.config import read, refuse_unless
+from weightloom.plugins.configs.rope_kinds import (
     DefaultRope,
     DynamicRope,
     LinearRope,
@@ -19,7 +19,7 @@ from weightloom.plugins.layers.rope_kinds import (
     Rotation,
     YarnRope,
 )
-from weightloom.plugins.rope_sections import Section, rope_sections
+from weightloom.plugins.configs.rope_sections import Section, rope_sections
 
 KINDS: Mapping[str, type[Any]] = {
     "default": DefaultRope,

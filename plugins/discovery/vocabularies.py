@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
-from weightloom.plugins.marks import marked_point, used
+from weightloom.plugins.discovery.marks import marked_point, used
 
 GROUP = "weightloom.tokenizers"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from weightloom.engine.errors import ConfigError
 from weightloom.plugins.layers.packing import Quantization as Quantization
-from weightloom.plugins.packed_products import refuse_unrunnable
+from weightloom.plugins.modules.packed_products import refuse_unrunnable
 
 if TYPE_CHECKING:
     import mlx.core as mx

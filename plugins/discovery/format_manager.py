@@ -10,8 +10,8 @@ from importlib.metadata import EntryPoint
 from typing import cast
 
 from weightloom.engine.errors import ConfigError, PluginError
+from weightloom.plugins.discovery.registering import forget, new_hooks, offered_by, why_unusable
 from weightloom.plugins.quantization import SECTION, QuantizationFormat, Stored
-from weightloom.plugins.registering import forget, new_hooks, offered_by, why_unusable
 from weightloom.rules.installed import distribution_of, installed_points
 
 GROUP = "weightloom.formats"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil, floor, log, pi
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from weightloom.plugins.config import refuse_unless
+from weightloom.plugins.configs.config import refuse_unless
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,8 +13,8 @@ from typing import Any
 
 from weightloom.engine.errors import ConfigError
 from weightloom.engine.show import shown
-from weightloom.plugins.config import refuse_unless
-from weightloom.plugins.layers.checks import FULL, SLIDING
+from weightloom.plugins.configs.checks import FULL, SLIDING
+from weightloom.plugins.configs.config import refuse_unless
 
 _AT_THE_TOP = ("rope_theta", "partial_rotary_factor", "original_max_position_embeddings")
 _LOCAL = "rope_local_base_freq"

@@ -16,9 +16,9 @@ import mlx.nn as nn
 
 from weightloom.engine.carrier import spec_of
 from weightloom.engine.spec import TensorSpec
-from weightloom.plugins.binding import bind
-from weightloom.plugins.cache_size import CacheSize
-from weightloom.plugins.stand_in import stand_in
+from weightloom.plugins.modules.binding import bind
+from weightloom.plugins.modules.cache_size import CacheSize
+from weightloom.plugins.modules.stand_in import stand_in
 
 
 @runtime_checkable

@@ -10,10 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.config import read
-from weightloom.plugins.layers.activations import Activation, activation
-from weightloom.plugins.layers.attention import Attention, AttentionShape
-from weightloom.plugins.layers.checks import (
+from weightloom.plugins.configs.checks import (
     FULL,
     SLIDING,
     expert_count_field,
@@ -23,10 +20,13 @@ from weightloom.plugins.layers.checks import (
     refuse_too_many_chosen,
     window_of,
 )
+from weightloom.plugins.configs.config import read
+from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
+from weightloom.plugins.layers.activations import Activation, activation
+from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.decoder import Block, CausalLM, Decoder
 from weightloom.plugins.layers.experts import Experts, SparseMlp, softmax_over_chosen
 from weightloom.plugins.layers.rope import Rope
-from weightloom.plugins.rope_config import RopeConfig, read_rope
 from weightloom.plugins.specs import hookimpl
 
 

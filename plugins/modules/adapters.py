@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from weightloom.engine.errors import PlanError
 from weightloom.engine.spec import TensorSpec
-from weightloom.plugins.binding import param_specs
+from weightloom.plugins.modules.binding import param_specs
 
 if TYPE_CHECKING:
     import mlx.core as mx
@@ -77,8 +77,8 @@ def unchangeable(module: nn.Module, names: Iterable[str]) -> tuple[str, ...]:
 
 def attach(module: nn.Module, terms: Mapping[str, tuple[Term, ...]]) -> None:
     """Put changes beside a module's parameters, by parameter; raises PlanError, before any is put, naming all."""
-    from weightloom.plugins.deferring import as_its_own
     from weightloom.plugins.layers.lora import change
+    from weightloom.plugins.modules.deferring import as_its_own
 
     refused = unchangeable(module, terms)
     if refused:

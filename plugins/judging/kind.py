@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from weightloom.engine.errors import ConfigError
-from weightloom.plugins.fact import Fact
-from weightloom.plugins.steps import Steps
+from weightloom.plugins.judging.fact import Fact
+from weightloom.plugins.judging.steps import Steps
 
 Force = Literal["asked", "said", "likely"]
 _Claim: TypeAlias = "tuple[str, Fact]"

@@ -16,10 +16,10 @@ import pluggy
 
 from weightloom.engine.errors import NotInvertible, PluginError
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.evidence import NOTHING_SEEN, Evidence
-from weightloom.plugins.fitting import fitting
-from weightloom.plugins.registering import deprecations, forget, new_hooks, offered_by, why_unusable
-from weightloom.plugins.spelling import only_spelling, spellings
+from weightloom.plugins.discovery.registering import deprecations, forget, new_hooks, offered_by, why_unusable
+from weightloom.plugins.judging.evidence import NOTHING_SEEN, Evidence
+from weightloom.plugins.judging.fitting import fitting
+from weightloom.plugins.judging.spelling import only_spelling, spellings
 from weightloom.rules.installed import distribution_of, installed_points
 from weightloom.rules.one_way import one_way_notes
 

@@ -17,8 +17,8 @@ import mlx.nn as nn
 from weightloom.engine import Drop, RuleSet
 from weightloom.engine.errors import UsageError
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.config import read, refuse_unless
-from weightloom.plugins.layers.checks import refuse_non_positive
+from weightloom.plugins.configs.checks import refuse_non_positive
+from weightloom.plugins.configs.config import read, refuse_unless
 from weightloom.plugins.specs import hookimpl
 
 _ACTIVATIONS = {
@@ -242,7 +242,7 @@ class Plugin:
     @hookimpl
     def weightloom_architectures(self) -> Iterable[Architecture]:
         """Offer the encoder, and the classifier that is made of it."""
-        from weightloom.plugins.bert_classifier import BERT_CLASSIFIER
+        from weightloom.plugins.architectures.bert_classifier import BERT_CLASSIFIER
 
         return [BERT, BERT_CLASSIFIER]
 

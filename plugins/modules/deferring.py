@@ -19,8 +19,8 @@ import mlx.core as mx
 import mlx.nn as nn
 from mlx.utils import tree_unflatten
 
-from weightloom.plugins.binding import check_fits, param_specs
-from weightloom.plugins.stand_in import stand_in
+from weightloom.plugins.modules.binding import check_fits, param_specs
+from weightloom.plugins.modules.stand_in import stand_in
 
 if TYPE_CHECKING:
     from weightloom.engine.reading.lazy import LazyArrays

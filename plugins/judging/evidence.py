@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from weightloom.engine.errors import ConfigError
-from weightloom.plugins.kind import UNKNOWN, Kind, asked_kind, kind_of
-from weightloom.plugins.steps import Steps
-from weightloom.plugins.vision import UNSAID, Vision, vision_of
+from weightloom.plugins.judging.kind import UNKNOWN, Kind, asked_kind, kind_of
+from weightloom.plugins.judging.steps import Steps
+from weightloom.plugins.judging.vision import UNSAID, Vision, vision_of
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weightloom.engine.errors import ConfigError
-from weightloom.plugins.config import refuse_unless
+from weightloom.plugins.configs.config import refuse_unless
 
 FULL, SLIDING = "full_attention", "sliding_attention"
 LARGEST = 2**31 - 1

@@ -1,0 +1,1 @@
+"""The architectures that come with weightloom, a family a file."""

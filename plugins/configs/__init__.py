@@ -1,0 +1,1 @@
+"""config.json's fields as values: read strictly, repaired by name."""

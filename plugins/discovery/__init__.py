@@ -1,0 +1,1 @@
+"""Finding what packages offer, by entry point: only what is needed is imported, what is wrong is named."""

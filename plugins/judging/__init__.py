@@ -1,0 +1,1 @@
+"""What a checkpoint shows of itself, and which architecture it is for."""

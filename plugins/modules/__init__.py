@@ -1,0 +1,1 @@
+"""Between plans and modules: parameters put in, packed, cut, deferred, changed."""
