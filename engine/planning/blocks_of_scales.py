@@ -41,6 +41,11 @@ class Blocks:
         return next((row for row in rows if row % self.size and row != total), None)
 
 
+def is_factor(name: str) -> bool:
+    """Say whether a parameter holds factors of whole rows, which stand beside the scales of groups."""
+    return name.endswith("global_scale")
+
+
 def weight_of(name: str, params: Mapping[str, TensorSpec]) -> str:
     """Give the coded weight whose scales (or biases) a parameter holds; the name itself for all others."""
     found = [name.removesuffix(end) + _WEIGHT for end in _BESIDE if name.endswith(end)]
@@ -57,16 +62,17 @@ def scales_of(weight: str, params: Mapping[str, TensorSpec]) -> Iterator[str]:
     yield from (name for name in (*beside, *(weight + end for end in _BEHIND)) if name in params)
 
 
-def blocks_along(dim: int, weight: TensorSpec, scales: TensorSpec) -> Blocks:
+def blocks_along(dim: int, weight: TensorSpec, scales: TensorSpec, factor: bool = False) -> Blocks:
     """Give the blocks of a weight along a dim from the shape of its scales; scales that lack the dim are one for all.
 
-    Words of packed codes divide evenly. Blocks of other codes have 2, 4, 8, ... rows, for the last may be partial.
+    A `factor` is no scale of a group: one goes for each part of a row. Words of packed codes divide evenly. Blocks of
+    other codes have 2, 4, 8, ... rows, for the last may be partial.
     Raises PlanError for a shape that no such blocks give.
     """
     total = weight.shape[dim]
     count = scales.shape[dim] if dim < len(scales.shape) else 1
     # A group of words has as many as its bits say: half of it is none.
-    words = weight.dtype == "U32" and dim == len(scales.shape) - 1 == len(weight.shape) - 1
+    words = weight.dtype == "U32" and dim == len(scales.shape) - 1 == len(weight.shape) - 1 and not factor
     if count == 1 or count == total:
         return Blocks(max(total // count, 1), count, shared=count == 1 and not words)
     if weight.dtype == "U32" and count and total % count == 0:

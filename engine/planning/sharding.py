@@ -16,7 +16,7 @@ from typing import Literal, get_args
 
 from weightloom.engine.errors import PlanError, RuleError
 from weightloom.engine.mapping.patterns import SourcePattern, compile_source
-from weightloom.engine.planning.blocks_of_scales import Blocks, blocks_along, scales_of, weight_of
+from weightloom.engine.planning.blocks_of_scales import Blocks, blocks_along, is_factor, scales_of, weight_of
 from weightloom.engine.spec import TensorSpec
 from weightloom.engine.views.rank_slice import Rows, Slice
 from weightloom.engine.views.view import View
@@ -140,7 +140,7 @@ class Sharding:
 
 def _blocks(dim: int, weight: str, scales: str, params: Mapping[str, TensorSpec]) -> Blocks:
     try:
-        return blocks_along(dim, params[weight], params[scales])
+        return blocks_along(dim, params[weight], params[scales], is_factor(scales))
     except PlanError as error:
         raise PlanError(f"{scales}: {error.seen}", expected=error.expected, tensor=scales) from error
 
