@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from weightloom.engine import Plan, RuleSet, TensorSpec, WeightConverter, build_plan
 from weightloom.engine.errors import ConfigError, WeightloomError
+from weightloom.engine.mapping.claims import KeepDtype
 from weightloom.engine.planning.unpacking import plan_unpacked
 from weightloom.plugins.discovery.format_manager import FormatManager
 from weightloom.plugins.quantization import SECTION, QuantizationFormat, Stored, Unpacking
@@ -114,16 +115,18 @@ def named_by_rules(planner: Planner, choice: Choice) -> bool:
     """Say whether the rules of a family's layouts speak of the tensors of packed modules: then they take them as is."""
     if planner.unpacked is None:
         return False
-    targets = {
-        text.removeprefix("^")
-        for layout in choice.known
-        for rule in choice.rules_in(layout)
-        if isinstance(rule, WeightConverter)
-        for text in rule.target_patterns
+    rules = tuple(rule for layout in choice.known for rule in choice.rules_in(layout))
+    made = {
+        text.removeprefix("^") for rule in rules if isinstance(rule, WeightConverter) for text in rule.target_patterns
     }
-    ends = tuple(text for text in targets if not text.endswith(".weight"))
+    ends = tuple(text for text in made if not text.endswith(".weight"))
+    beside = tuple(rule for rule in rules if isinstance(rule, KeepDtype))
     packed = (module.packed for module in planner.unpacked.made.modules)
-    return any(each.sources[0] not in each.targets and each.sources[0].endswith(ends) for each in packed)
+    return any(
+        (each.sources[0] not in each.targets and each.sources[0].endswith(ends))
+        or any(rule.selects(name) for rule in beside for name in each.sources[1:])
+        for each in packed
+    )
 
 
 def planner_of(opened: Opened, layout: str, form: Form = Form.PACKED, formats: FormatManager | None = None) -> Planner:

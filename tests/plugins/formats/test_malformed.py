@@ -30,6 +30,8 @@ SCALES = {
     "compressed bytes": "weight_scale",
     "gptq": "scales",
     "awq": "scales",
+    "bitnet": "weight_scale",
+    "bitnet auto": "weight_scale",
 }
 WEIGHTS = {
     "gptq": "qweight",

@@ -164,6 +164,21 @@ def awq(group: int) -> Coder:
     return code
 
 
+def ternary(scale: float, *, divides: bool) -> Coder:
+    """Four numbers a byte, of rows a quarter apart; one scale for all."""
+
+    def code(weight: Array) -> Coded:
+        rows, columns = weight.shape
+        most = np.abs(weight).mean()
+        numbers = np.clip(np.rint(weight / most), -1, 1).astype(np.int64)
+        quarters = (numbers + 1).astype(np.uint8).reshape(4, rows // 4, columns)
+        packed = np.bitwise_or.reduce([quarter << 2 * place for place, quarter in enumerate(quarters)])
+        parts = {"weight": labelled(packed), "weight_scale": labelled(np.array([scale], np.float32))}
+        return Coded(parts, (numbers / np.float32(scale) if divides else numbers * np.float32(scale)))
+
+    return code
+
+
 @dataclass(frozen=True)
 class Vendor:
     """A format: how a weight is coded, the config's section, and whether MLX has the same numbers."""
@@ -223,6 +238,12 @@ VENDORS = {
         gptq(4, 32, 0), {"quant_method": "gptq", "bits": 4, "group_size": 32, "checkpoint_format": "gptq_v2"}, True
     ),
     "awq": Vendor(awq(32), {"quant_method": "awq", "bits": 4, "group_size": 32, "version": "gemm"}, True),
+    "bitnet": Vendor(
+        ternary(37.0, divides=True), {"quant_method": "bitnet", "modules_to_not_convert": ["lm_head"]}, True
+    ),
+    "bitnet auto": Vendor(
+        ternary(0.03, divides=False), {"quant_method": "bitnet", "linear_class": "autobitlinear"}, True
+    ),
     "mxfp4": Vendor(mxfp4(), {"quant_method": "mxfp4"}, True),
     "mxfp4 without a config": Vendor(mxfp4(), None, True),
 }
