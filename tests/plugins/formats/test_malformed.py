@@ -11,7 +11,7 @@ import pytest
 import weightloom as wl
 from tests.plugins.formats.codes import Labelled, Tensors
 from tests.plugins.formats.vendors import VENDORS, make, rewrite
-from weightloom.engine.errors import ConfigError, WeightloomError
+from weightloom.engine.errors import ConfigError, PlanError, WeightloomError
 
 LAYER = "model.layers.1.self_attn.v_proj"
 EXPERT = "model.layers.2.mlp.experts.3.up_proj"
@@ -119,4 +119,30 @@ def test_a_method_without_such_tensors(tmp_path: Path) -> None:
     section = {"quant_method": "mxfp4"}
     rewrite(made, made.tensors, {**made.config, "quantization_config": section})
     with pytest.raises(ConfigError, match="no tensor is stored as mxfp4 stores them"):
+        wl.load(made.path)
+
+
+@pytest.mark.parametrize(
+    ("change", "seen"),
+    [
+        ({"linear_class": "linear"}, "linear_class is 'linear'"),
+        ({"quantization_mode": "online"}, "quantization_mode is 'online'"),
+        ({"use_rms_norm": True}, "use_rms_norm is True"),
+        ({"modules_to_not_convert": [LAYER]}, f"{LAYER}.weight is stored as codes"),
+    ],
+)
+def test_what_bitnet_layers_may_do_beside(tmp_path: Path, change: dict[str, object], seen: str) -> None:
+    made = make(tmp_path, "llama", VENDORS["bitnet"])
+    section = {**made.config["quantization_config"], **change}
+    rewrite(made, made.tensors, {**made.config, "quantization_config": section})
+    with pytest.raises(ConfigError, match=seen):
+        wl.load(made.path)
+
+
+def test_a_code_that_is_no_ternary_number(tmp_path: Path) -> None:
+    made = make(tmp_path, "llama", VENDORS["bitnet"])
+    codes = made.tensors[f"{LAYER}.weight"].array.copy()
+    codes[0, 0] = 0b11
+    rewrite(made, {**made.tensors, f"{LAYER}.weight": Labelled("U8", codes)})
+    with pytest.raises(PlanError, match=rf"{LAYER}\.weight.*codes are not all ternary"):
         wl.load(made.path)
