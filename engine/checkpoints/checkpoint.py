@@ -59,8 +59,8 @@ class Checkpoint:
         where the system refuses, UsageError for a path that cannot be one.
         """
         path = Path(path)
-        if not os.path.exists(path):
-            recover(path) or recover(path.parent)
+        if not os.path.exists(path) and not recover(path):
+            recover(path.parent)
         found = find_files(path)
         return cls._of(open_shards(found.files), found)
 

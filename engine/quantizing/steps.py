@@ -115,8 +115,9 @@ class Unpack:
             check_scales(each, how.mode)
 
         def floats(part: Arrays) -> Arrays:
-            bias = part[2] if len(part) > 2 else None
-            return (mx.dequantize(part[0], part[1], bias, how.group_size, how.bits, how.mode).astype(dtype),)
+            words, scales, *rest = part
+            bias = rest[0] if rest else None
+            return (mx.dequantize(words, scales, bias, how.group_size, how.bits, how.mode).astype(dtype),)
 
         return _by_rows(arrays, made.shape, floats)
 

@@ -91,7 +91,7 @@ def _kind(section: Section) -> RopeKind:
             hint=f"did you mean {near[0]!r}?" if near else "a plugin of its own can serve a model that needs it",
             field=section.field("rope_type"),
         )
-    names = {field: section.field(_RENAMED.get(field, field)) for field in kind.__dataclass_fields__}
+    names = {field: section.field(_RENAMED.get(field) or field) for field in kind.__dataclass_fields__}
     given = {setting.field: setting.value for setting in section.settings.values() if setting.value is not None}
     found: RopeKind = read(kind, given, names)
     found.check(section.place)

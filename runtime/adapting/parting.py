@@ -53,7 +53,7 @@ def _cut(adapter: ReadAdapter, sharding: Sharding) -> ReadAdapter:
     if refused:
         lines = [f"lengths of {name}, which is cut by {sharding.kind_of(name)}" for name in refused]
         raise unfit(adapter.plan.source, lines, refused[0])
-    cuts = {name: kind for change in adapter.plan.changes for name, kind in _kinds(change, sharding)}
+    cuts: dict[str, Kind] = {name: kind for change in adapter.plan.changes for name, kind in _kinds(change, sharding)}
     cuts |= {f"{WHOLE}.{name}": sharding.kind_of(name) for name in adapter.plan.replaced}
     parts = {name: _part(name, array, cuts[name], sharding) for name, array in adapter.arrays.items()}
     return replace(adapter, arrays=parts)

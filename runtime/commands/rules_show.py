@@ -71,7 +71,7 @@ def _known(args: argparse.Namespace) -> Choice:
 
 def _served(identifier: str) -> str | None:
     """Give the model type that an installed plugin serves under a name; imports none."""
-    from weightloom.plugins.manager import PluginManager
+    from weightloom.plugins.discovery.manager import PluginManager
 
     return PluginManager().find(identifier)
 
