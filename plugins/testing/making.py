@@ -25,13 +25,13 @@ FLOATS = ("F16", "BF16", "F32")
 
 
 def write_checkpoint(
-    sample: Sample, architecture: Architecture, folder: Path, dtype: str = "F32"
+    sample: Sample, architecture: Architecture, folder: str | Path, dtype: str = "F32"
 ) -> dict[str, mx.array]:
     """Write config.json and random weights, floats in `dtype`; give the parameters that a load must give back."""
     module = architecture.build(architecture.read_config(sample.config))
     specs = {name: _in_dtype(spec, dtype) for name, spec in param_specs(module).items()}
     arrays = {name: random_array(name, spec, sample.spread) for name, spec in specs.items()}
-    write_arrays(architecture, sample.config, sample.layout, arrays, folder)
+    write_arrays(architecture, sample.config, sample.layout, arrays, Path(folder))
     return arrays
 
 

@@ -1,1 +1,1 @@
-"""Running a model: generate, embed."""
+"""Running a model: generate, embed, rerank."""
