@@ -14,6 +14,7 @@ from weightloom.plugins.judging.spelling import only_spelling
 if TYPE_CHECKING:
     import mlx.nn as nn
 
+OURS = "weightloom"
 Task = Literal["generate", "embed", "rerank", "detect", "audio"]
 
 
@@ -43,7 +44,8 @@ class Architecture:
     float16. `towers` are the paths of the modules that a prompt of text alone never runs: by default their parameters
     are read when they are first used. `rewrite_rules`, if given, takes all rules that a checkpoint in a layout is read
     or written by, its own among them, and its config, and gives those to use in their place (`RuleSet.map_ops` and
-    `rule.replace` make such).
+    `rule.replace` make such). Rules that ship for a class or model type are for the architecture that ships: one of
+    another package has its own, those that a package registers, and, where it says that it `inherits_rules`, those too.
 
     `refusal`, if given, looks at the evidence of a checkpoint of one of its model types, and gives the reason why it is
     another architecture's, or None. Without it, checkpoints for another task than `task` are left to others (`rerank`
@@ -72,6 +74,7 @@ class Architecture:
     towers: tuple[str, ...] = ()
     by_request: tuple[Task, ...] = ()
     rewrite_rules: Callable[[RuleSet, Mapping[str, Any]], RuleSet] | None = None
+    inherits_rules: bool = False
     source: str = ""
 
     def __post_init__(self) -> None:
@@ -115,7 +118,8 @@ class Architecture:
         root = next((name for name in classes if name in self.class_names), None)
         root = root or next(iter(self.class_names), self.name)
         said = only_spelling(_model_type(config) or "", self.model_types)
-        nodes = [ModuleNode("", root, said or self.model_types[0])]
+        native = self.inherits_rules or self.source in ("", OURS)
+        nodes = [ModuleNode("", root, said or self.model_types[0], native)]
         for sub in self.sub_models:
             own = config.get(sub.config_field) if sub.config_field else config
             nodes.append(ModuleNode(sub.path, sub.class_name, _model_type(own if isinstance(own, Mapping) else {})))

@@ -85,6 +85,11 @@ class Registry:
             return registered
         return self._rules(self.file(identifier), layout)
 
+    def brought(self, identifier: str) -> bool:
+        """Say whether the rules of an identifier were registered, or come with another package."""
+        offers = self._offers(identifier)
+        return identifier in self._registered or any(not offer.source.ships for offer in offers)
+
     def config_fields(self, identifier: str, layout: str) -> dict[str, Wanted]:
         """Give the fields that a layout's readers want in config.json, each in terms of the published one.
 

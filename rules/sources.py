@@ -22,6 +22,11 @@ class RuleSource:
     path: Path
     label: str
 
+    @property
+    def ships(self) -> bool:
+        """Whether it comes with weightloom, and not with another package."""
+        return self.path.parent == SHIPPED
+
 
 def shipped_sources() -> tuple[RuleSource, ...]:
     """List the rule files that ship."""

@@ -80,8 +80,8 @@ class LayoutLookup:
         """Give the rules of an identifier, or None."""
         if identifier not in registry or self._layout not in registry.layouts(identifier):
             return registry(identifier)
-        return load_rules(identifier, layout=self._layout)
+        return registry.rules(identifier, self._layout)
 
     def registered(self, identifier: str) -> RuleSet | None:
-        """Give the rules that were registered for an identifier, or None."""
-        return registry.registered(identifier)
+        """Give the rules that were registered for an identifier or that another package brings, or None."""
+        return self(identifier) if registry.brought(identifier) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import mlx.core as mx
@@ -12,12 +13,15 @@ import numpy as np
 import pytest
 
 from tests.cases.fixtures import write
-from tests.plugins.installed import install, install_example
+from tests.plugins.installed import install, install_example, install_points
 from tests.runtime.models import config_of, runnable
 from tests.runtime.support import Cli
 from weightloom.engine.errors import PluginError
+from weightloom.plugins import PluginManager
+from weightloom.rules import Registry
 from weightloom.runtime import load
 from weightloom.runtime.choosing.choice import Wish, find_choice
+from weightloom.runtime.choosing.rule_choice import model_rules
 from weightloom.runtime.configs.config import Config
 
 
@@ -136,3 +140,28 @@ def test_what_gives_no_rules_is_refused_by_name(path: Path, site: Path) -> None:
     rewriting(site, "lambda rules, config: None", "forgetful_llama")
     with pytest.raises(PluginError, match="rewriting:my_llama gives NoneType"):
         load(path)
+
+
+def test_an_architecture_of_another_package_inherits_no_rules_by_its_name() -> None:
+    config = config_of("mixtral")
+    ours = PluginManager().architecture("mixtral")
+    theirs = ours.from_source("another-package")
+    assert any("mixtral" in str(rule.place) for rule in model_rules(ours, config, "hf"))
+    assert not any("mixtral" in str(rule.place) for rule in model_rules(theirs, config, "hf"))
+    asked = replace(theirs, inherits_rules=True)
+    assert model_rules(asked, config, "hf") == model_rules(ours, config, "hf")
+
+
+def test_it_has_the_rules_that_a_package_brings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "brought_rules").mkdir()
+    (tmp_path / "brought_rules" / "__init__.py").write_text("")
+    (tmp_path / "brought_rules" / "brought.yaml").write_text(
+        "schema: 1\nfamily: brought\napplies_to: {model_types: [brought]}\nlayouts:\n  hf:\n    rules:\n"
+        "      - rename: {from: '^web', to: 'model'}\n        why: 'To be seen.'\n"
+    )
+    install_points(tmp_path, "brought", {"weightloom.rules": {"brought": "brought_rules"}})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr("weightloom.runtime.choosing.resolution.registry", Registry())
+    theirs = replace(PluginManager().architecture("llama"), model_types=("brought",), class_names=(), source="brought")
+    rules = model_rules(theirs, config_of("llama", model_type="brought"), "hf")
+    assert [rule.title() for rule in rules if "brought" in str(rule.place)] == ["^web -> model"]
