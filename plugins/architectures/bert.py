@@ -44,6 +44,7 @@ class Config:
     type_vocab_size: int = 2
     layer_norm_eps: float = 1e-12
     position_embedding_type: Literal["absolute"] = "absolute"
+    is_decoder: bool = False
     has_pooler: bool = True
 
 
@@ -59,6 +60,7 @@ def read_config(content: Mapping[str, Any]) -> Config:
         heads,
         f"a divisor of hidden_size {config.hidden_size}",
     )
+    refuse_unless(not config.is_decoder, "is_decoder", True, "false: an encoder, whose tokens see all others")
     refuse_unless(config.hidden_act in _ACTIVATIONS, "hidden_act", config.hidden_act, ", ".join(_ACTIVATIONS))
     return config
 

@@ -65,8 +65,10 @@ def _rotation(section: Section, head_dim: int, trained: int, default_theta: floa
     part = _number("partial_rotary_factor", section, 1.0)
     refuse_unless(part <= 1, "partial_rotary_factor", part, "1 at most")
     dims = int(head_dim * part)
-    decides = "partial_rotary_factor" if part < 1 else "head_dim"
-    refuse_unless(dims > 0 and dims % 2 == 0, decides, dims, "an even number of dims to turn, two at least")
+    even = dims > 0 and dims % 2 == 0
+    share = f"a share of head_dim {head_dim} that is an even number of dims, two at least, not {dims}"
+    refuse_unless(even or part == 1, section.field("partial_rotary_factor"), part, share)
+    refuse_unless(even, "head_dim", dims, "an even number of dims to turn, two at least")
     refuse_unless(theta > 1, "rope_theta", theta, "more than 1")
     refuse_unless(trained > 0, "max_position_embeddings", trained, "a positive number")
     return Rotation(theta, dims, trained)

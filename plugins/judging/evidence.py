@@ -52,7 +52,7 @@ def evidence_of(
     """
     class_name = _class_name(config, file)
     kind = kind_of(config, names, class_name, steps, asked, file)
-    return Evidence(config, names, vision_of(config, names), kind, class_name, steps)
+    return Evidence(config, names, vision_of(config, names, file), kind, class_name, steps)
 
 
 def _class_name(config: Mapping[str, Any], file: str | None) -> str | None:

@@ -29,15 +29,15 @@ class Vision:
 UNSAID = Vision(False, "vision_config is absent")
 
 
-def vision_of(config: Mapping[str, Any], names: Iterable[str]) -> Vision:
+def vision_of(config: Mapping[str, Any], names: Iterable[str], file: str | None = None) -> Vision:
     """Decide from config.json's content and the tensors' names.
 
     There is no tower where `language_model_only` is true, `vision_config` is absent, null or empty, or no tensor is
-    one of vision. Raises ConfigError, naming the field, where one of the two is of another type.
+    one of vision. Raises ConfigError, naming the field and `file`, where one of the two is of another type.
     """
     only, section = config.get("language_model_only"), config.get("vision_config")
-    _refuse("language_model_only", only, only is None or isinstance(only, bool), "true or false")
-    _refuse("vision_config", section, section is None or isinstance(section, Mapping), "an object or null")
+    _refuse("language_model_only", only, only is None or isinstance(only, bool), "true or false", file)
+    _refuse("vision_config", section, section is None or isinstance(section, Mapping), "an object or null", file)
     tensor = min((name for name in names if is_vision(name)), default=None)
     if only:
         return Vision(False, "language_model_only is true" + _though(tensor), "language_model_only")
@@ -58,6 +58,8 @@ def _though(tensor: str | None) -> str:
     return f", though there are tensors such as {tensor}" if tensor else ""
 
 
-def _refuse(field: str, value: object, fine: bool, expected: str) -> None:
+def _refuse(field: str, value: object, fine: bool, expected: str, file: str | None) -> None:
     if not fine:
-        raise ConfigError(f"{field} is {value!r}", expected=expected, hint="correct config.json", field=field)
+        raise ConfigError(
+            f"{field} is {value!r}", expected=expected, hint="correct config.json", file=file, field=field
+        )

@@ -25,6 +25,7 @@ from weightloom.runtime.choosing.text_choice import (
 )
 from weightloom.runtime.configs.config import Config
 from weightloom.runtime.configs.stated_dtype import check_dtypes
+from weightloom.runtime.configs.stated_quantization import check_quantization
 from weightloom.runtime.opening.layout_record import DEFAULT_LAYOUT
 from weightloom.runtime.opening.opening import Opened
 from weightloom.runtime.opening.sentence_steps import read_steps
@@ -73,6 +74,7 @@ def decide(
     _refuse_unknown(asked.task)
     read_as, config = layout or layout_of(opened), opened.need_config()
     check_dtypes(config)
+    check_quantization(config)
     evidence, first = gather(opened, asked.task), caller_rules(rules, read_as)
     reading = _half(opened, evidence, asked, manager, first, read_as)
     if reading is not None and reading.half is not None:

@@ -45,9 +45,14 @@ def repaired_reading(read: Reading) -> Reading:
 
 
 def may_be_half(evidence: Evidence, manager: PluginManager, text_only: bool | None) -> bool:
-    """Say whether a text model may be loaded alone: asked for, or the whole is unserved and shows no tower."""
+    """Say whether a text model may be loaded alone: asked for, or the whole is unserved and shows no tower.
+
+    So may one that says `language_model_only` and has no section for its text model: what is beside it is left out.
+    """
     if text_only is not None:
         return text_only
+    if evidence.config.get("language_model_only") is True and text_section(evidence.config) is None:
+        return True
     served = manager.find(str(evidence.config.get("model_type"))) is not None
     return not served and not evidence.vision.present and text_section(evidence.config) is not None
 
@@ -63,8 +68,10 @@ def wanted_half(
     config = evidence.config
     names = build_plan(opened.checkpoint, whole, config=config).params.keys()
     half = text_half(config, names, manager.with_class)
+    if not half.left_out and half.field == "model_type":
+        return None
     if text_only:
-        return half if half.left_out or half.field != "model_type" else None
+        return half
     alone = not half.left_out or config.get("language_model_only") is True
     return half if alone and manager.find(half.model_type) is not None else None
 

@@ -8,15 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from weightloom.engine.errors import ConfigError
+from weightloom.runtime.configs.side_bytes import read_side_bytes
 
 
 def read_json_object(path: Path) -> Mapping[str, Any]:
-    """Read a JSON object; {} where there is no file. Raises ConfigError for a file that is not one."""
-    try:
-        found = json.loads(path.read_bytes())
-    except FileNotFoundError:
+    """Read a JSON object; {} where there is no file.
+
+    Raises ConfigError for a file that is not one, else as `read_side_bytes` does.
+    """
+    raw = read_side_bytes(path)
+    if raw is None:
         return {}
-    except (OSError, ValueError, RecursionError) as error:
+    try:
+        found = json.loads(raw)
+    except (ValueError, RecursionError) as error:
         raise ConfigError(
             f"cannot be read as JSON: {error}", expected="a JSON object", hint="correct or remove the file", file=path
         ) from error

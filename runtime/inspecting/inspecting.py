@@ -72,7 +72,7 @@ def inspect(
             notes=(*checkpoint.notes, *ignored_code(opened.folder, config.values if config else {})),
             memory=_memory(opened, choice, asked) if choice and asked else None,
             kept=_kept(opened.kept) if opened.kept else None,
-            vision=str(vision_of(config.values, checkpoint.tensors.keys())) if config else None,
+            vision=str(vision_of(config.values, checkpoint.tensors.keys(), str(config.path))) if config else None,
             repaired=_repaired(config, decision),
             loads_as=_loads_as(decision),
         )

@@ -9,6 +9,7 @@ from typing import Any
 
 from weightloom.engine.errors import ConfigError
 from weightloom.plugins.judging.steps import Step, Steps
+from weightloom.runtime.configs.side_bytes import read_side_bytes
 
 LIST = "modules.json"
 POOLING = "1_Pooling"
@@ -18,19 +19,22 @@ SETTINGS = "config.json"
 def read_steps(folder: Path) -> Steps | None:
     """Read which steps follow a model, in order; None where the files say nothing of any.
 
-    Raises ConfigError for a list that cannot be read, and for a step whose folder leads out of the model's.
+    Raises ConfigError for a list that is none, and for a step whose folder leads out of the model's, else as
+    `read_side_bytes` does.
     """
     path = folder / LIST
-    if path.is_file():
-        return Steps(tuple(_step(entry, path) for entry in _entries(path)), str(path))
+    listed = read_side_bytes(path)
+    if listed is not None:
+        return Steps(tuple(_step(entry, path) for entry in _entries(listed, path)), str(path))
     settings = folder / POOLING / SETTINGS
-    return Steps((Step("Transformer", ""), Step("Pooling", POOLING)), str(settings)) if settings.is_file() else None
+    there = settings.is_file() or settings.is_symlink()
+    return Steps((Step("Transformer", ""), Step("Pooling", POOLING)), str(settings)) if there else None
 
 
-def _entries(path: Path) -> list[Mapping[str, Any]]:
+def _entries(raw: bytes, path: Path) -> list[Mapping[str, Any]]:
     try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
+        found = json.loads(raw)
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"cannot be read as JSON: {error}", expected="a list of steps", file=path) from error
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
         raise ConfigError("is not a list of objects", expected="a list of steps", file=path)

@@ -86,8 +86,9 @@ def _module_folders(folder: Path) -> frozenset[str]:
     They come after this one, such as a dense layer, and their weights are theirs. A list that cannot be read
     names none.
     """
+    steps = folder / "modules.json"
     try:
-        listed = json.loads((folder / "modules.json").read_bytes())
+        listed = json.loads(steps.read_bytes()) if steps.is_file() else ()
         paths = {module["path"] for module in listed if module["path"]}
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return frozenset()

@@ -16,7 +16,7 @@ def refuse_unquantized(packed: Collection[str], config: Mapping[str, Any], opene
     """
     for field in ("quantization", "quantization_config"):
         section = config.get(field)
-        if packed or not isinstance(section, Mapping) or "quant_method" in section:
+        if packed or not isinstance(section, Mapping) or section.get("quant_method") is not None:
             continue
         if "bits" in section and "group_size" in section:
             raise ConfigError(

@@ -22,7 +22,7 @@ _PARTS = (*_SCALES, ".biases", "_biases", ".weight", ".bias")
 def settings_in(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """Give the section of MLX's quantization; of another format's, which names its method, nothing."""
     found = (config.get(name) for name in SECTIONS)
-    sections = (each for each in found if isinstance(each, Mapping) and "quant_method" not in each)
+    sections = (each for each in found if isinstance(each, Mapping) and each.get("quant_method") is None)
     return next((each for each in sections if each), {})
 
 

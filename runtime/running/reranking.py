@@ -106,6 +106,14 @@ def _picked(m: LoadedModel, label: str | None, activation: str | None) -> Callab
             file=m.path,
             field="label",
         )
+    if names.count(label) > 1:
+        raise UsageError(
+            f"{m.architecture.name} has several labels {label!r}",
+            expected="labels that differ",
+            hint="name them apart in id2label of config.json",
+            file=m.path,
+            field="label",
+        )
     number = names.index(label)
     return lambda logits: mx.softmax(logits)[number]
 

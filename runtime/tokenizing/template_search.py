@@ -15,6 +15,7 @@ from weightloom.engine.errors import ConfigError, UsageError
 from weightloom.engine.os_errors import storage_error
 from weightloom.engine.show import listed, shown
 from weightloom.runtime.configs.json_file import read_json_object
+from weightloom.runtime.configs.side_bytes import read_side_bytes
 from weightloom.runtime.tokenizing.chat_template import ChatTemplate
 
 DEFAULT = "default"
@@ -69,11 +70,10 @@ def _first(places: Mapping[str, str]) -> ChatTemplate:
 
 def _all(directory: Path, settings: Mapping[str, Any]) -> Iterator[tuple[str, _Named]]:
     """Yield each template with its place, in the order of preference."""
-    plain = directory / "chat_template.jinja"
-    if plain.is_file():
-        yield plain.name, (DEFAULT, _text(plain))
-    for file in _further(directory / _FOLDER):
-        yield f"{_FOLDER}/{file.name}", (file.stem, _text(file))
+    for name, file in ((DEFAULT, directory / "chat_template.jinja"), *_further(directory / _FOLDER)):
+        raw = read_side_bytes(file)
+        if raw is not None:
+            yield file.relative_to(directory).as_posix(), (name, _text(raw, file))
     for file, content in (
         (directory / "tokenizer_config.json", settings),
         (directory / "chat_template.json", read_json_object(directory / "chat_template.json")),
@@ -82,17 +82,17 @@ def _all(directory: Path, settings: Mapping[str, Any]) -> Iterator[tuple[str, _N
             yield file.name, named
 
 
-def _further(folder: Path) -> list[Path]:
+def _further(folder: Path) -> list[tuple[str, Path]]:
     try:
-        return sorted(file for file in folder.glob("*.jinja") if file.is_file()) if folder.is_dir() else []
+        return [(file.stem, file) for file in sorted(folder.glob("*.jinja"))] if folder.is_dir() else []
     except OSError as error:
         raise storage_error("list", folder, error) from error
 
 
-def _text(path: Path) -> str:
+def _text(raw: bytes, path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
         raise ConfigError(f"cannot be read: {error}", expected="a text file in UTF-8", file=path) from error
 
 

@@ -37,7 +37,7 @@ def find_vocabulary(directory: Path) -> tuple[Path, Vocabulary] | None:
 
     Raises ConfigError where several files of one pattern could be meant, and for one that cannot be read.
     """
-    names = sorted(file.name for file in directory.iterdir() if file.is_file()) if directory.is_dir() else []
+    names = sorted(file.name for file in directory.iterdir() if _is_file(file)) if directory.is_dir() else []
     for pattern in _PATTERNS:
         found = [name for name in names if fnmatchcase(name, pattern)]
         if len(found) > 1:
@@ -48,6 +48,11 @@ def find_vocabulary(directory: Path) -> tuple[Path, Vocabulary] | None:
     if len(offered) > 1:
         raise _several([file.name for file in offered], directory)
     return (offered[0], Vocabulary.OFFERED) if offered else None
+
+
+def _is_file(path: Path) -> bool:
+    """Say whether this is a file, or a link to one that is not there: reading that says so."""
+    return path.is_file() or (path.is_symlink() and not path.exists())
 
 
 def _several(names: list[str], directory: Path) -> ConfigError:

@@ -49,6 +49,7 @@ def test_masks_work_in_half_precision(dtype: mx.Dtype) -> None:
         ({"type_vocab_size": 0}, "type_vocab_size"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type"),
         ({"vocab_size": None}, "vocab_size"),
+        ({"is_decoder": True}, "is_decoder"),
     ],
 )
 def test_a_config_that_it_cannot_run_is_refused(change: dict[str, object], field: str) -> None:

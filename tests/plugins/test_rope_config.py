@@ -216,3 +216,9 @@ def test_what_cannot_be_is_refused_by_name(content: dict[str, Any], field: str) 
 
 def test_an_odd_head_is_refused() -> None:
     assert refused({}, head_dim=7).field == "head_dim"
+
+
+def test_a_share_that_is_no_even_number_of_dims_is_shown_as_it_is_written() -> None:
+    error = refused({"rope_parameters": {"partial_rotary_factor": 0.5}}, head_dim=6)
+    assert str(error).startswith("rope_parameters.partial_rotary_factor is 0.5\n")
+    assert error.expected is not None and "not 3" in error.expected

@@ -13,7 +13,7 @@ import pytest
 from tests.cases.fixtures import filled, write
 from tests.runtime.models import config_of, write_model
 from tests.runtime.support import Cli
-from weightloom.engine.errors import ConfigError, PluginError, UsageError
+from weightloom.engine.errors import ConfigError, PlanError, PluginError, UsageError
 from weightloom.plugins.judging.vision import vision_of
 from weightloom.runtime import load
 
@@ -83,7 +83,8 @@ def test_c21_inspect_says_which_facts_decided(cli: Cli, tmp_path: Path) -> None:
 )
 def test_a_deciding_field_of_another_type_is_named(field: str, value: object) -> None:
     with pytest.raises(ConfigError, match=field) as caught:
-        vision_of({field: value}, ())
+        vision_of({field: value}, (), "m/config.json")
+    assert str(caught.value).startswith("m/config.json: ")
     assert caught.value.field == field and repr(value) in str(caught.value)
 
 
@@ -149,6 +150,22 @@ def test_language_model_only_wins_over_vision_weights(tmp_path: Path) -> None:
     path = whole(tmp_path, PUBLISHED, TOWERS, language_model_only=True)
     m = load(path)
     assert m.half is not None and "model.vision_tower" in m.half.left_out
+
+
+def test_language_model_only_leaves_towers_out_where_the_text_model_has_no_section(tmp_path: Path) -> None:
+    path = write_model(tmp_path / "m", "llama")
+    found = {name: np.array(array) for name, array in mx.load(str(path / "model.safetensors")).items()}
+    write(path / "model.safetensors", {**found, **filled(TOWERS, seed=3)})
+    (path / "config.json").write_text(json.dumps(config_of("llama", language_model_only=True)))
+    m = load(path)
+    assert m.half is not None and "vision_tower" in m.half.left_out
+    assert mx.array_equal(m.model(TOKENS), logits(write_model(tmp_path / "plain", "llama"))).item()
+    with pytest.raises(PlanError, match="vision_tower"):
+        load(path, text_only=False)
+
+
+def test_language_model_only_without_towers_changes_nothing(tmp_path: Path) -> None:
+    assert load(write_model(tmp_path, "llama", config_of("llama", language_model_only=True))).half is None
 
 
 def test_an_audio_tower_is_never_left_out_unasked(tmp_path: Path) -> None:

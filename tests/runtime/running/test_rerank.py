@@ -95,6 +95,13 @@ def test_of_several_labels_one_is_named(tmp_path: Path) -> None:
         assert raised.value.expected is not None and "no, maybe, yes" in raised.value.expected
 
 
+def test_a_label_that_is_there_twice_names_none(tmp_path: Path) -> None:
+    m = load(classifier(tmp_path, "no", "no", "yes"))
+    with pytest.raises(UsageError, match="several labels 'no'"):
+        rerank(m, QUERY, ["a"], label="no")
+    assert len(rerank(m, QUERY, ["a"], label="yes")) == 1
+
+
 def test_pairs_are_cut_to_what_the_files_and_the_model_allow(tmp_path: Path, m: LoadedModel) -> None:
     long = "a document that goes on and on"
     for length in (8, 13, 24, 200):
