@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weightloom.engine.errors import PlanError
+from weightloom.engine.mapping.claims import Tie
 from weightloom.engine.mapping.shapes import shape_text
 from weightloom.engine.plan import Plan
 from weightloom.engine.planning.groups import Group
@@ -99,6 +100,13 @@ def op_names(group: Group) -> tuple[str, ...]:
     return tuple(type(op).__name__ for op in getattr(group.rule, "operations", ()))
 
 
+def _lone_end(plan: Plan, name: str, parameter: str) -> Tie | None:
+    """Give the tie by which one end alone is what the parameter is made of."""
+    rules = plan.resolver.rules if plan.resolver is not None else ()
+    ties = ((rule, rule.other_end(name)) for rule in rules if isinstance(rule, Tie))
+    return next((rule for rule, end in ties if end and f".{parameter}".endswith(f".{end}")), None)
+
+
 def _group_steps(plan: Plan, group: Group, name: str) -> Iterator[Step]:
     starts = group.targets if plan.inverted else group.sources
     if name in starts and len(starts) > 1:
@@ -113,7 +121,8 @@ def _group_steps(plan: Plan, group: Group, name: str) -> Iterator[Step]:
     if group.rule is not None:
         yield _step("convert", tuple(renamed), ends, group.rule)
     elif tuple(renamed) != ends:
-        yield Step("base prefix", tuple(renamed), ends, None)
+        tie = _lone_end(plan, renamed[0], ends[0])
+        yield Step("tie" if tie else "base prefix", tuple(renamed), ends, tie.title() if tie else None)
     yield from (
         Step("set aside", (record.name,), ends, record.rule)
         for record in plan.report.set_aside

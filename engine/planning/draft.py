@@ -43,6 +43,7 @@ class Draft:
     ambiguous: list[Ambiguous] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
     set_aside: list[SetAside] = field(default_factory=list)
+    lone_ends: list[str] = field(default_factory=list)
 
     def place_all(self, resolution: Resolution) -> None:
         """Give each name a group, or a reason why it has none."""
@@ -83,16 +84,19 @@ class Draft:
                     self._place_single(resolved)
 
     def _place_second_ends(self) -> None:
-        """A tensor that no parameter has a place for, but a tie knows as a second copy of one that is there."""
+        """A tensor that no parameter has a place for, but a tie knows: a second copy, or all that there is of one."""
         names = {renamed: name for name, renamed in sorted(self.unexpected.items())}
         ends = tied_ends(names, self.ties, self.fit)
         owned = {target for group in self.groups for target in group.targets} if ends else set()
-        for renamed, other, _ in ends:
+        for renamed, other, rule in ends:
             name = names[renamed]
-            if (other in owned or other in self.passed) and name in self.unexpected:
+            is_there = other in owned or other in self.passed
+            if name in self.unexpected and (is_there or self.fit.is_parameter(other)):
                 del self.unexpected[name]
                 self.kept.remove(Kept(name, "unexpected"))
-                self._pass_through(name, renamed)
+                self._pass_through(name, renamed if is_there else other)
+                if not is_there:
+                    self.lone_ends.append(f"{name} stands for {other}, which is not in the file [{rule.title()}]")
 
     def _note_clash(self, resolved: Resolved, names: Iterable[str]) -> None:
         if len(resolved.claims) > 1:
@@ -245,7 +249,7 @@ class Draft:
             tied=tuple(sorted(tied, key=lambda record: record.parameter)),
             lossy=tuple(lossy_records(groups)),
             set_aside=tuple(sorted(self.set_aside, key=lambda record: (record.name, record.rule))),
-            notes=tuple(notes),
+            notes=(*notes, *sorted(self.lone_ends)),
         )
 
 

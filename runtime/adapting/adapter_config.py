@@ -6,7 +6,7 @@ the field's name; a field that is not known and set to something is a note.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import sqrt
 from pathlib import Path
@@ -102,6 +102,13 @@ class AdapterConfig:
         for target in self.target_parameters or ():
             if not any(f".{name}".endswith(f".{target}") for name in names):
                 yield f"{NAME}: target_parameters has {target!r}, of which the file has no factors"
+
+    def unsaved(self, tensors: Iterable[str]) -> Iterator[str]:
+        """Say which modules were trained in full, by the config, and are in none of the file's names."""
+        names = tuple(f"{name}." for name in tensors)
+        for module in self.modules_to_save or ():
+            if not any(f"{module}." in name for name in names):
+                yield f"{NAME}: modules_to_save has {module!r}, of which the file has nothing: the base's stays"
 
 
 def read_adapter_config(path: Path) -> AdapterConfig:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from weightloom.engine import Change, Plan, RuleSet, TensorSpec, changes, plan_adapter
 from weightloom.engine.errors import PlanError, UsageError
+from weightloom.engine.planning.cast import FLOATS
 from weightloom.engine.planning.lifting import COLUMNS, ROWS, WHOLE, A
 from weightloom.engine.surgery.fuse import Factors
 from weightloom.engine.surgery.lengths import Lengths
@@ -95,15 +96,22 @@ def _scale(change: Change, scales: Mapping[str, float]) -> float:
 def _check(plan: Plan, source: AdapterSource, params: Mapping[str, TensorSpec], decomposed: bool) -> None:
     """Raise PlanError with every name that leads nowhere, does not fit or lacks, however many there are."""
     lacking = _without_magnitudes(plan) if decomposed else []
-    if plan.ok() and plan.groups and not lacking:
+    others = _no_floats(plan)
+    if plan.ok() and plan.groups and not lacking and not others:
         return
     lines = [f"  {kind}: {item}" for kind in _UNFIT for item in getattr(plan.report, kind)]
     lines += [f"  missing: {name}, for all changes are decomposed" for name in lacking]
+    lines += [f"  mismatched: {name}: {spec}; expected one of {', '.join(FLOATS)}" for name, spec in others.items()]
     if not plan.groups:
         lines = [f"none of {len(plan.sources)} tensors leads to a parameter of {len(params)}", *lines]
     mismatched = (each.parameter for each in plan.report.mismatched)
-    names = (*plan.report.unexpected, *plan.report.missing, *mismatched, *lacking)
+    names = (*plan.report.unexpected, *plan.report.missing, *mismatched, *lacking, *others)
     raise unfit(source, lines, next(iter(names), None))
+
+
+def _no_floats(plan: Plan) -> dict[str, TensorSpec]:
+    """Give what is of no dtype that can be computed with: codes, whose scales no adapter has, integers, F64."""
+    return {name: spec for name, spec in sorted(plan.params.items()) if spec.dtype not in FLOATS}
 
 
 def _without_magnitudes(plan: Plan) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,6 +80,7 @@ class Adapters:
 
     def use(self, *names: str) -> None:
         """Let these act in full, and no others; with no name it is the base. Raises UsageError for an unknown one."""
+        self._need(names)
         self.set({**dict.fromkeys(self._dials, 0.0), **dict.fromkeys(names, 1.0)})
 
     def set(self, scales: Mapping[str, float]) -> None:
@@ -88,11 +89,9 @@ class Adapters:
         Raises UsageError, before any is set, for an unknown one, for what is no number, and where two would replace one
         parameter.
         """
-        unknown = sorted(set(scales) - set(self._dials))
-        if unknown:
-            raise UsageError(
-                f"there is no adapter {unknown[0]!r}", expected=f"one of {', '.join(self._dials)}", field="adapter"
-            )
+        if not isinstance(scales, Mapping):
+            raise UsageError(f"scales are {scales!r}", expected="a mapping of names to scales", field="adapter")
+        self._need(scales)
         checked = {name: checked_scale(name, scale) for name, scale in scales.items()}
         for each in self._exchanges:
             each.chosen({**self.scales, **checked})
@@ -100,6 +99,13 @@ class Adapters:
             self._dials[name].scale = scale
         for each in self._exchanges:
             each.put(self.scales)
+
+    def _need(self, names: Iterable[object]) -> None:
+        unknown = [name for name in names if name not in self.names]
+        if unknown:
+            raise UsageError(
+                f"there is no adapter {unknown[0]!r}", expected=f"one of {', '.join(self._dials)}", field="adapter"
+            )
 
 
 def read_adapters(

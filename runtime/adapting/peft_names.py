@@ -54,6 +54,12 @@ def turned(factors: Sequence[Factor], params: Mapping[str, TensorSpec], base: st
     return tuple(factor for factor in plain if over.get(factor.name, False) in (True, None))
 
 
+def turned_notes(found: Sequence[Factor]) -> tuple[str, ...]:
+    """Name the modules whose weights are taken as stored (in, out): of square ones nothing but the config says so."""
+    modules = ", ".join(sorted({factor.module for factor in found}))
+    return (f"fan_in_fan_out: taken as stored (in, out), as no linear layer's weight is: {modules}",) if found else ()
+
+
 def turned_rules(found: Sequence[Factor]) -> RuleSet:
     """Rename factors of weights that are stored (in, out): W + (B @ A).T is W + A.T @ B.T."""
     return RuleSet(

@@ -13,7 +13,13 @@ from weightloom.runtime.adapting.bare_parameters import bare_parameters
 from weightloom.runtime.adapting.bare_rules import bare_rules
 from weightloom.runtime.adapting.fitted import Fitted
 from weightloom.runtime.adapting.peft_factors import Factor, Ranked, factors_in, scales
-from weightloom.runtime.adapting.peft_names import magnitude_rules, turned, turned_rules, without_magnitudes
+from weightloom.runtime.adapting.peft_names import (
+    magnitude_rules,
+    turned,
+    turned_notes,
+    turned_rules,
+    without_magnitudes,
+)
 
 
 @dataclass(frozen=True)
@@ -35,12 +41,18 @@ class PeftAdapter:
         ranked = (*_of_bare(bare), *(Ranked(factor, factor.module) for factor in of_modules))
         names = (*self._magnitudes(factors, stored_turned), *bare_rules(bare), *turned_rules(stored_turned))
         found = scales(ranked, config, str(self.checkpoint.files[0]))
-        return Fitted(RuleSet((*names, *load_rules("peft"))), found, config.use_dora, self._notes(ranked))
+        return Fitted(
+            RuleSet((*names, *load_rules("peft"))), found, config.use_dora, self._notes(ranked, stored_turned)
+        )
 
-    def _notes(self, ranked: Sequence[Ranked]) -> tuple[str, ...]:
-        """Say what was set aside of the config: fields that are not known, and names and patterns of nothing here."""
-        changed = tuple(dict.fromkeys(each.changes for each in ranked))
-        return (*self.config.notes, *self.config.unmatched(changed), *self.config.untargeted(changed))
+    def _notes(self, ranked: Sequence[Ranked], stored_turned: Sequence[Factor]) -> tuple[str, ...]:
+        """Say what was set aside of the config: fields that are not known, and names and patterns of nothing here.
+
+        And what the config alone decided.
+        """
+        config, changed = self.config, tuple(dict.fromkeys(each.changes for each in ranked))
+        lacking = (*config.untargeted(changed), *config.unsaved(self.checkpoint.tensors))
+        return (*config.notes, *config.unmatched(changed), *lacking, *turned_notes(stored_turned))
 
     def _magnitudes(self, factors: Sequence[Factor], stored_turned: Sequence[Factor]) -> RuleSet:
         if not self.config.use_dora:

@@ -16,6 +16,7 @@ Wished = str | os.PathLike[str] | Sequence[tuple[str | os.PathLike[str], float]]
 """A directory, whose adapter acts in full, or several, each with a scale."""
 Weighted = tuple[Path, float]
 """The directory of an adapter, and its scale."""
+_LARGEST = 3.4e38
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +71,8 @@ def check_directories(paths: Sequence[Path]) -> None:
 
 
 def checked_scale(name: str, scale: object) -> float:
-    """Give a scale as a float; raises UsageError for what is no finite number."""
-    if not is_finite(scale):
+    """Give a scale as a float; raises UsageError for what is no number that float32 can hold."""
+    if not is_finite(scale) or abs(scale) > _LARGEST:
         raise UsageError(f"the scale of {name} is {scale!r}", expected="a finite number", field="adapter")
     return float(scale)
 

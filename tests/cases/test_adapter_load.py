@@ -206,3 +206,14 @@ def test_two_adapters_do_not_replace_one_tensor_at_once(base: Path, tmp_path: Pa
     assert not logits(m).any() and m.adapters.scales == {"lora0": 1.0, "lora1": 0.0}
     m.adapters.use("lora1")
     assert logits(m).any()
+
+
+@pytest.mark.parametrize("stored_turned", [True, False])
+def test_what_the_config_alone_decides_is_a_note(stored_turned: bool, base: Path, tmp_path: Path) -> None:
+    """All changed weights are square: nothing but fan_in_fan_out says how they are stored."""
+    m = load(
+        base, adapter=adapter(tmp_path / "lora", pair(), fan_in_fan_out=stored_turned, modules_to_save=["lm_head"])
+    )
+    said = "fan_in_fan_out: taken as stored (in, out), as no linear layer's weight is: model.layers.0.self_attn.q_proj"
+    assert any(note.endswith(said) for note in m.notes) == stored_turned
+    assert any("modules_to_save has 'lm_head', of which the file has nothing" in note for note in m.notes)

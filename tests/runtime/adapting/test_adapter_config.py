@@ -123,6 +123,14 @@ def test_patterns_that_match_nothing_are_named(tmp_path: Path) -> None:
     ]
 
 
+def test_modules_that_were_saved_and_are_not_in_the_file_are_named(tmp_path: Path) -> None:
+    read = config(tmp_path, modules_to_save=["lm_head", "embed_tokens", "score"])
+    names = ("base_model.model.lm_head.weight", "base_model.model.score.modules_to_save.default.bias")
+    assert list(read.unsaved(names)) == [
+        "adapter_config.json: modules_to_save has 'embed_tokens', of which the file has nothing: the base's stays"
+    ]
+
+
 @pytest.mark.parametrize("text", ["[]", "{", '{"r": 1, "r": 2}', "\xff"])
 def test_what_is_no_object(text: str, tmp_path: Path) -> None:
     path = tmp_path / "adapter_config.json"

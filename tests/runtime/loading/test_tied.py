@@ -23,6 +23,7 @@ from weightloom.runtime import load
 EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
 TIED = {**T0_CONFIG, "tie_word_embeddings": True}
 WEIGHTS = "model.safetensors"
+PARTS = ("weight", "scales", "biases")
 TOKENS = mx.array([[1, 5, 9]])
 # Models that keep a head of their own, tied or not, and one that has a tower beside it.
 MODELS = """
@@ -286,3 +287,28 @@ def test_c34_a_layout_that_folds_them_in_has_them_taken_out_again(tmp_path: Path
     assert (embedding * (0.5 / 4.0)).tolist() == const(0.5, 16, 8).tolist()
     assert cli("convert", tmp_path / "mlx", tmp_path / "back", "--layout", "hf").code == 0
     assert (tmp_path / "back" / WEIGHTS).read_bytes() == (path / WEIGHTS).read_bytes()
+
+
+@pytest.mark.case("C28")
+@pytest.mark.parametrize("bits", [None, 4])
+@pytest.mark.parametrize("options", [{}, {"lazy": True}, {"strict": False}])
+def test_a_head_alone_stands_for_the_embedding(
+    tmp_path: Path, cli: Cli, bits: int | None, options: dict[str, Any]
+) -> None:
+    """Either end does, packed or not; it is written back as found, and a named layout has the embedding."""
+    file = {name: array for name, array in t1_hearing().items() if not name.startswith("audio.")}
+    config = {**T1, "quantization": {"group_size": 64, "bits": 4}}
+    if bits is None:
+        table = mx.dequantize(*(mx.array(file.pop(f"model.embed_tokens.{p}")) for p in PARTS), group_size=64, bits=4)
+        file[EMBEDDING], config = np.array(table), T1
+    usual = checkpoint(tmp_path / "usual", file, config)
+    turned = {name.replace("model.embed_tokens", "lm_head"): array for name, array in file.items()}
+    path = checkpoint(tmp_path / "turned", turned, config)
+    m = load(path, **options)
+    assert mx.array_equal(m.model(TOKENS), load(usual).model(TOKENS)).item()
+    assert "lm_head.weight stands for model.embed_tokens.weight" in str(m.report)
+    m.save(tmp_path / "named", layout="hf")
+    assert names_in(tmp_path / "named") == set(file)
+    assert_saved_as_found(path, tmp_path / "out", **options)
+    assert cli("verify", path).code == 0
+    assert "tie: lm_head.weight -> model.embed_tokens.weight" in cli("explain", path, HEAD).out
