@@ -13,6 +13,7 @@ from weightloom.runtime.configs.config import NAME as CONFIG_NAME
 from weightloom.runtime.converting.conversion_job import Job, make_job
 from weightloom.runtime.converting.conversion_target import check_target
 from weightloom.runtime.opening.opening import GGUF, Opened, open_path
+from weightloom.runtime.opening.quantization_file import needed_beside
 from weightloom.runtime.opening.side_files import LeftBehind, SideFiles, side_files
 from weightloom.runtime.saving.order import ORIGINAL
 from weightloom.runtime.saving.order import Order as Order
@@ -58,7 +59,7 @@ def convert(source: Path, order: Order, wish: Wish, progress: Progress | None = 
         _check_layout(opened, order)
         job = make_job(opened, order, wish, str(source))
         beside = _beside(opened, order.target)
-        carried = _carried(beside, job)
+        carried = {**_carried(beside, job), **(needed_beside(opened) if order.as_is else {})}
         files = job.write(order.target, overwrite=order.overwrite, progress=progress, side_files=carried)
     return Converted(
         tuple(files),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weightloom.engine import Plan, RuleSet, TensorSpec, WeightConverter, build_plan
@@ -15,6 +16,7 @@ from weightloom.plugins.discovery.format_manager import FormatManager
 from weightloom.plugins.quantization import SECTION, QuantizationFormat, Stored, Unpacking
 from weightloom.runtime.opening.layout_record import MLX
 from weightloom.runtime.opening.opening import GGUF, Opened
+from weightloom.runtime.opening.quantization_file import quantization_section
 
 if TYPE_CHECKING:
     from weightloom.plugins.layers.packing import Quantization
@@ -133,19 +135,21 @@ def planner_of(opened: Opened, layout: str, form: Form = Form.PACKED, formats: F
     """Find the format of a checkpoint's packed modules, and have them in a form.
 
     Raises ConfigError for a quant_method that nothing serves or a section that cannot be carried out, PlanError for
-    a module whose tensors do not belong together, PluginError where several formats know the checkpoint.
+    a module whose tensors do not belong together, PluginError where several formats know the checkpoint; as
+    `quantization_section` does.
     """
     config = opened.config.values if opened.config else {}
     if layout in (GGUF, MLX) or isinstance(config.get("quantization"), Mapping):
         return Planner(opened)
-    stored = Stored(_section(config), opened.checkpoint.logical)
+    section = quantization_section(opened)
+    stored = Stored(section.values, opened.checkpoint.logical)
     try:
         found = (formats or FormatManager()).find(stored)
         if found is None:
             return Planner(opened)
         return Planner(opened, Unpacked(*found, _in_form(found[0], stored, form)))
     except ConfigError as error:
-        raise _in_config(error, opened) from error
+        raise _in_file(error, section.file) from error
 
 
 def _in_form(found: QuantizationFormat, stored: Stored, form: Form) -> Unpacking:
@@ -157,13 +161,5 @@ def _in_form(found: QuantizationFormat, stored: Stored, form: Form) -> Unpacking
     return replace(made, modules=tuple(modules))
 
 
-def _section(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    inner = config.get("text_config")
-    found = config.get(SECTION) or (inner.get(SECTION) if isinstance(inner, Mapping) else None)
-    # What names no method is MLX's own.
-    return found if isinstance(found, Mapping) and "quant_method" in found else {}
-
-
-def _in_config(error: ConfigError, opened: Opened) -> WeightloomError:
-    file = opened.config.path if opened.config else opened.path
+def _in_file(error: ConfigError, file: Path) -> WeightloomError:
     return ConfigError(error.seen, expected=error.expected, hint=error.hint, file=file, field=error.field)

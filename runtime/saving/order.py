@@ -44,3 +44,8 @@ class Order:
     def packs(self) -> bool:
         """Whether modules are packed anew, by a recipe."""
         return self.quantizing is not None and self.quantizing.recipe is not None
+
+    @property
+    def as_is(self) -> bool:
+        """Whether the tensors of the source are written as they are."""
+        return self.layout == ORIGINAL and self.quantizing is None and self.surgery is None and not self.adapters

@@ -19,6 +19,7 @@ from weightloom.runtime.loading.widening import widened
 from weightloom.runtime.opening.kept import Kept
 from weightloom.runtime.opening.layout_record import DEFAULT_LAYOUT, metadata_in
 from weightloom.runtime.opening.opening import GGUF
+from weightloom.runtime.opening.quantization_file import needed_beside
 from weightloom.runtime.quantizing.config_section import section_of, with_quantization, written_names
 from weightloom.runtime.saving.beside_layout import kept_beside
 from weightloom.runtime.saving.mlx_config import config_in
@@ -43,7 +44,7 @@ def writing(m: LoadedModel, layout: str) -> Writing:
     """Choose how a model is written in a layout, or ORIGINAL; raises NotInvertible where it cannot be."""
     kept = m.opened.kept
     if layout == ORIGINAL or (kept is not None and layout == kept.note.layout and not m.altered):
-        return Writing(m.plan, m.side_files())
+        return Writing(m.plan, {**m.side_files(), **needed_beside(m.opened)})
     files = {name: content for name, content in m.side_files().items() if name != KEPT_NAME}
     if kept is not None and layout == kept.note.source_layout and m.packed is None:
         return _recorded(m, kept, files)
