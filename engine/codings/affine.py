@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import mlx.core as mx
 
 GROUPS = (32, 64, 128)
-BITS = (2, 4, 8)
+BITS = (2, 3, 4, 5, 6, 8)
 
 
 def native_group(size: int, columns: int) -> int:
@@ -43,9 +43,22 @@ def check_order(index: mx.array, size: int) -> None:
 
 
 def check_bits(bits: int) -> None:
-    """Raise PlanError for a width that does not divide a word."""
+    """Raise PlanError for a width that MLX has no integers of."""
     if bits not in BITS:
         raise PlanError(f"codes of {bits} bits", expected=" or ".join(map(str, BITS)), hint="load it with another tool")
+
+
+def numbers_in(words: TensorSpec, axis: int, bits: int) -> int:
+    """Give how many numbers lie along an axis of words; PlanError where the last one is not whole."""
+    count = words.shape[axis] * WORD
+    if count % bits:
+        raise PlanError(f"the codes of a quantized weight are {words}", expected=f"whole numbers of {bits} bits")
+    return count // bits
+
+
+def words_for(count: int, bits: int) -> int:
+    """Give the words that hold so many numbers, the last one perhaps in part."""
+    return -(-count * bits // WORD)
 
 
 def affine_specs(shape: Shape, bits: int, group: int) -> Specs:

@@ -1,6 +1,7 @@
 """Codes of the block formats as F32 values, on MLX arrays of their bytes.
 
-Source: OCP Microscaling Formats (MX) 1.0 for E2M1, E8M0 and block sizes; OCP 8-bit Floating Point 1.0 for E4M3.
+Source: OCP Microscaling Formats (MX) 1.0 for E2M1, E8M0 and block sizes; OCP 8-bit Floating Point 1.0 for E4M3
+and E5M2.
 """
 
 from __future__ import annotations
@@ -22,6 +23,13 @@ def e4m3_values(codes: mx.array) -> mx.array:
     import mlx.core as mx
 
     return mx.take(mx.array(_e4m3_table(), mx.float32), codes)
+
+
+def e5m2_values(codes: mx.array) -> mx.array:
+    """Give the values of F8_E5M2 codes (uint8), of the same shape: each is the upper half of a float16."""
+    import mlx.core as mx
+
+    return (codes.astype(mx.uint16) << 8).view(mx.float16).astype(mx.float32)
 
 
 def e8m0_values(codes: mx.array) -> mx.array:

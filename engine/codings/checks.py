@@ -48,6 +48,19 @@ def check_numbers(scales: mx.array) -> mx.array:
     return scales
 
 
+def check_wide(values: mx.array) -> mx.array:
+    """Give values of F8_E5M2, which has infinities, back; raises PlanError for one, which no other form has."""
+    import mlx.core as mx
+
+    if mx.any(mx.isinf(values)).item():
+        raise PlanError(
+            "a code is infinite",
+            expected="codes of weights that are numbers",
+            hint="get the checkpoint anew: the file is damaged, or was written by a broken tool",
+        )
+    return values
+
+
 def check_powers(scales: mx.array) -> mx.array:
     """Give powers of two (F8_E8M0) back; raises PlanError for the one that is no number."""
     import mlx.core as mx

@@ -1,7 +1,7 @@
 """FP8: codes of 8 bits, and a scale for each block, row or tensor, to be multiplied.
 
-Source: OCP 8-bit Floating Point 1.0 for E4M3; the block form as DeepSeek-V3 published it (`weight_scale_inv` is a
-factor, whatever its name says).
+Source: OCP 8-bit Floating Point 1.0 for E4M3 and E5M2; the block form as DeepSeek-V3 published it
+(`weight_scale_inv` is a factor, whatever its name says).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
-from weightloom.engine.codings.block_codes import e4m3_values, e8m0_values
-from weightloom.engine.codings.checks import SCALES, check_matrix, check_numbers, check_part
+from weightloom.engine.codings.block_codes import e4m3_values, e5m2_values, e8m0_values
+from weightloom.engine.codings.checks import SCALES, check_matrix, check_numbers, check_part, check_wide
 from weightloom.engine.codings.coding import Arrays
 from weightloom.engine.errors import PlanError
 from weightloom.engine.views.moves import Specs
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import mlx.core as mx
 
 CODES = "F8_E4M3"
+WIDE_CODES = "F8_E5M2"
+KINDS = (CODES, WIDE_CODES)
 _POWERS = "F8_E8M0"
 
 
@@ -29,11 +31,13 @@ class Fp8Blocks:
     """Codes (..., rows, columns) and scales, one for each block of `block` rows and columns.
 
     The last blocks may be partial. `rows` or `columns` None: a block has all of them. Scales are floats, or powers of
-    two (F8_E8M0) if `powers`; dims of one may be lacking.
+    two (F8_E8M0) if `powers`; dims of one may be lacking. `codes` is
+    the dtype of the codes, one of KINDS.
     """
 
     block: tuple[int | None, int | None]
     powers: bool = False
+    codes: str = CODES
 
     @property
     def row_step(self) -> int:
@@ -43,7 +47,7 @@ class Fp8Blocks:
     def shape(self, specs: Specs) -> Shape:
         """Give the shape of the codes."""
         codes, scales = specs
-        check_part("codes", codes, (CODES,))
+        check_part("codes", codes, (self.codes,))
         check_matrix("codes", codes)
         check_part("scales", scales, (_POWERS,) if self.powers else SCALES)
         wanted = self._grid(codes.shape)
@@ -75,7 +79,12 @@ class Fp8Blocks:
             if size is not None:
                 grid = mx.repeat(grid, size, axis=axis)
         rows, columns = codes.shape
-        return e4m3_values(codes) * grid[:rows, :columns]
+        return self._numbers(codes) * grid[:rows, :columns]
+
+    def _numbers(self, codes: mx.array) -> mx.array:
+        if self.codes == CODES:
+            return e4m3_values(codes)
+        return check_wide(e5m2_values(codes))
 
     def _grid(self, shape: Shape) -> Shape:
         sizes = zip(shape[-2:], self._sizes(shape), strict=True)

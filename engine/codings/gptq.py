@@ -8,10 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from weightloom.engine.codings.affine import affine_specs, check_bits, check_order, native_group, scales_and_biases
+from weightloom.engine.codings.affine import (
+    affine_specs,
+    check_bits,
+    check_order,
+    native_group,
+    numbers_in,
+    scales_and_biases,
+    words_for,
+)
 from weightloom.engine.codings.checks import SCALES, check_matrix, check_part
 from weightloom.engine.codings.coding import Arrays
-from weightloom.engine.codings.words import WORD, unpack
+from weightloom.engine.codings.words import unpack
 from weightloom.engine.errors import PlanError
 from weightloom.engine.views.moves import Specs
 from weightloom.engine.views.tiles import Shape
@@ -43,12 +51,12 @@ class Gptq:
         words, zeros, scales, index = specs
         check_part("codes", words, _WORDS)
         check_matrix("codes", words)
-        inputs, outputs = words.shape[0] * WORD // self.bits, words.shape[1]
+        inputs, outputs = numbers_in(words, 0, self.bits), words.shape[1]
         size = inputs if self.group == -1 else self.group
         if size < 1 or (self.ordered and inputs % size):
             raise PlanError(f"codes of {words} in groups of {size}", expected="groups that divide the inputs")
         groups = -(-inputs // size)
-        check_part("zeros", zeros, _WORDS, (groups, outputs * self.bits // WORD))
+        check_part("zeros", zeros, _WORDS, (groups, words_for(outputs, self.bits)))
         check_part("scales", scales, SCALES, (groups, outputs))
         check_part("g_idx", index, ("I32", "I64"), (inputs,))
         return outputs, inputs
@@ -64,7 +72,7 @@ class Gptq:
         words, zeros, scales, index = arrays
         if mx.any((index < 0) | (index >= scales.shape[0])).item():
             raise PlanError("g_idx has numbers of groups that are not there", expected=f"0 to {scales.shape[0] - 1}")
-        factors, biases = scales_and_biases(scales, self._zeros(zeros), 1)
+        factors, biases = scales_and_biases(scales, self._zeros(zeros, scales), 1)
         codes = unpack(words.T, self.bits).astype(mx.float32)
         return codes * factors[index].T + biases[index].T
 
@@ -85,12 +93,12 @@ class Gptq:
         inputs = index.shape[0]
         size = inputs if self.group == -1 else self.group
         check_order(index, size)
-        factors, biases = scales_and_biases(scales.T, self._zeros(zeros).T, size // native_group(size, inputs))
+        factors, biases = scales_and_biases(scales.T, self._zeros(zeros, scales).T, size // native_group(size, inputs))
         return mx.contiguous(words.T).view(mx.uint32), factors, biases
 
     def back(self, arrays: Arrays, specs: Specs) -> Arrays:
         """There is none: zeros cannot be told from biases exactly."""
         raise PlanError("biases", expected="the source's own bytes")
 
-    def _zeros(self, zeros: mx.array) -> mx.array:
-        return unpack(zeros, self.bits) + (1 if self.less_one else 0)
+    def _zeros(self, zeros: mx.array, scales: mx.array) -> mx.array:
+        return unpack(zeros, self.bits)[:, : scales.shape[1]] + (1 if self.less_one else 0)

@@ -11,7 +11,9 @@ from weightloom.engine.codings.affine import (
     check_bits,
     check_order,
     native_group,
+    numbers_in,
     scales_and_biases,
+    words_for,
 )
 from weightloom.engine.codings.checks import SCALES, check_matrix, check_part
 from weightloom.engine.codings.coding import Arrays
@@ -46,13 +48,13 @@ class PackedIntegers:
         words, scales, shape, *more = specs
         check_part("codes", words, _WORDS)
         check_matrix("codes", words)
-        rows, columns = words.shape[0], words.shape[1] * WORD // self.bits
+        rows, columns = words.shape[0], numbers_in(words, 1, self.bits)
         check_part("shape", shape, ("I64", "I32"), (2,))
         check_part("scales", scales, SCALES)
         if len(scales.shape) != 2 or scales.shape[0] != rows or not scales.shape[1] or columns % scales.shape[1]:
             raise PlanError(f"scales of {scales} for {rows} rows of {columns}", expected="one for each group of a row")
         if self.zeros:
-            check_part("zero points", more.pop(0), _WORDS, (rows * self.bits // WORD, scales.shape[1]))
+            check_part("zero points", more.pop(0), _WORDS, (words_for(rows, self.bits), scales.shape[1]))
         if self.indexed:
             check_part("g_idx", more.pop(0), ("I32", "I64"), (columns,))
         return rows, columns
@@ -103,7 +105,7 @@ class PackedIntegers:
         found = [words.shape[0], words.shape[1] * WORD // self.bits]
         if shape.tolist() != found:
             raise PlanError(f"the shape says {shape.tolist()}", expected=str(found), hint="load it with another tool")
-        zeros = unpack(more[0].T, self.bits).T if self.zeros else mx.array(float(1 << (self.bits - 1)))
+        zeros = unpack(more[0].T, self.bits).T[: found[0]] if self.zeros else mx.array(float(1 << (self.bits - 1)))
         return words.view(mx.uint32), *scales_and_biases(scales, zeros, repeats)
 
 

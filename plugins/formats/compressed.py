@@ -11,7 +11,7 @@ from typing import Any
 
 from weightloom.engine import TensorSpec
 from weightloom.engine.codings.coding import has_twin
-from weightloom.engine.codings.fp8_blocks import CODES
+from weightloom.engine.codings.fp8_blocks import CODES, KINDS
 from weightloom.engine.codings.mxfp4 import Mxfp4
 from weightloom.engine.codings.nvfp4 import Nvfp4
 from weightloom.engine.codings.packed_integers import PackedIntegers, SignedBytes
@@ -118,7 +118,7 @@ def _from_codes(specs: Mapping[str, TensorSpec], schemes: Schemes, dense: bool) 
     for weight in _codes(specs):
         stem = weight.removesuffix(_WEIGHT)
         scheme = schemes.scheme_of(stem)
-        if specs[weight].dtype == CODES:
+        if specs[weight].dtype in KINDS:
             yield fp8_module(weight, specs, scheme.block, schemes.plain, dense)
             continue
         schemes.plain.refuse(weight)

@@ -1,6 +1,6 @@
 """FP8: codes of 8 bits with a scale for each block, each row, or the whole weight, as MXFP8 or as floats.
 
-A scale for rows or for all is kept, and so are the numbers; with blocks they are coded anew.
+A scale for rows or for all is kept, and so are the numbers; with blocks, and codes of E5M2, they are coded anew.
 
 Published as `X.weight` with `X.weight_scale_inv` (DeepSeek-V3 and what follows it) or `X.weight_scale`; a stack NAME
 has `NAME_scale_inv` or `NAME_scale`. The scale is a factor under either name.
@@ -13,7 +13,7 @@ from math import prod
 from typing import Any
 
 from weightloom.engine import TensorSpec
-from weightloom.engine.codings.fp8_blocks import CODES, Fp8Blocks
+from weightloom.engine.codings.fp8_blocks import CODES, KINDS, Fp8Blocks
 from weightloom.engine.codings.fp8_rows import Fp8Rows
 from weightloom.engine.codings.mxfp8_codes import GROUP
 from weightloom.engine.errors import ConfigError
@@ -34,12 +34,13 @@ def detect(stored: Stored) -> str | None:
     weights = list(fp8_weights(stored.specs))
     if not weights or (stored.method is None and f"{weights[0]}_scale_inv" not in stored.specs):
         return None
-    return f"{len(weights)} weights of {CODES}"
+    return f"{len(weights)} weights of {stored.specs[weights[0]].dtype}"
 
 
 def unpack(stored: Stored, dense: bool) -> Unpacking:
     """Pair each weight with its scales; raises as `QuantizationFormat.unpack` says."""
     block = _block_size(stored.section)
+    _check_kind(stored)
     plain = Listed.of(stored.section, "modules_to_not_convert", "ignored_layers")
     modules = tuple(fp8_module(name, stored.specs, block, plain, dense) for name in fp8_weights(stored.specs))
     refuse_orphans(stored.specs, modules, (".weight_scale_inv",))
@@ -48,7 +49,7 @@ def unpack(stored: Stored, dense: bool) -> Unpacking:
 
 def fp8_weights(specs: Mapping[str, TensorSpec]) -> Iterator[str]:
     """Give the weights of FP8 codes; scales may be such codes too."""
-    return (name for name in coded(specs, (CODES,)) if not name.endswith(("_scale", "_scale_inv", "scales")))
+    return (name for name in coded(specs, KINDS) if not name.endswith(("_scale", "_scale_inv", "scales")))
 
 
 def fp8_module(
@@ -66,19 +67,34 @@ def fp8_module(
     sources, powers = Sources(place_of(weight), (weight, scales)), specs[scales].dtype == _POWERS
     shape = specs[weight].shape
     whole = prod(specs[scales].shape) == prod(shape[:-2])
-    blocks = Fp8Blocks(block or (None if whole else 1, None), powers)
+    codes = specs[weight].dtype or CODES
+    blocks = Fp8Blocks(block or (None if whole else 1, None), powers, codes)
     if dense or shape[-1] % GROUP:
         return floats(sources, blocks)
-    return recoded(sources, blocks) if block else kept(sources, Fp8Rows(whole, powers), SCALED_MXFP8, SCALED)
+    # MXFP8's elements are E4M3.
+    if block or codes != CODES:
+        return recoded(sources, blocks)
+    return kept(sources, Fp8Rows(whole, powers), SCALED_MXFP8, SCALED)
+
+
+def _check_kind(stored: Stored) -> None:
+    """Hold the kind of codes, where the section names one, against the codes; ConfigError where they differ."""
+    kind = stored.section.get("fmt")
+    if kind is None:
+        return
+    for name in fp8_weights(stored.specs):
+        found = (stored.specs[name].dtype or "").removeprefix("F8_").lower()
+        if found != kind:
+            raise ConfigError(
+                f"fmt is {kind!r}, and the codes of {name} are {found}",
+                expected="the kind of codes that the file has",
+                hint=f"correct {SECTION}.fmt, or get the file that belongs to it",
+                field=f"{SECTION}.fmt",
+            )
 
 
 def _block_size(section: Mapping[str, Any]) -> Block | None:
-    """Read what the section says of blocks; ConfigError for another kind of codes, or sizes that are none."""
-    kind = section.get("fmt", "e4m3")
-    if kind != "e4m3":
-        raise ConfigError(
-            f"fmt is {kind!r}", expected="e4m3", hint="dequantize it with another tool", field=f"{SECTION}.fmt"
-        )
+    """Read what the section says of blocks; ConfigError for sizes that are none."""
     found = section.get("weight_block_size")
     if found is None:
         return None

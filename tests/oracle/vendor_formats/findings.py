@@ -18,7 +18,7 @@ from tests.oracle.vendor_formats.readers import READERS, Parts
 from tests.plugins.formats.codes import Array, write
 from tests.plugins.formats.vendors import VENDORS, Made, make
 from weightloom.engine import Checkpoint
-from weightloom.plugins.format_manager import FormatManager
+from weightloom.plugins.discovery.format_manager import FormatManager
 from weightloom.plugins.quantization import Stored
 from weightloom.runtime.choosing.choice import Wish
 from weightloom.runtime.converting.conversion import Order, convert

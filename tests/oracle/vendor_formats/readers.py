@@ -29,7 +29,8 @@ def tensor(part: Labelled) -> torch.Tensor:
     import torch
 
     found = torch.from_numpy(np.ascontiguousarray(part.array))
-    return found.view(torch.float8_e4m3fn) if part.label == "F8_E4M3" else found
+    kinds = {"F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2}
+    return found.view(kinds[part.label]) if part.label in kinds else found
 
 
 def fp8_blocks(*block: int) -> Reader:
@@ -132,6 +133,7 @@ READERS = {
     "fp8 small blocks": fp8_blocks(40, 48),
     "fp8 rows": _ROWS,
     "fp8 whole": _WHOLE,
+    "fp8 wide": _ROWS,
     "modelopt fp8": _WHOLE,
     "modelopt nvfp4": compressed_nvfp4("weight", "weight_scale_2", divides=False),
     "compressed nvfp4": compressed_nvfp4("weight_packed", "weight_global_scale", divides=True),
@@ -142,6 +144,7 @@ READERS = {
     ),
     "compressed int4": compressed("pack-quantized", num_bits=4, **_INTEGERS),
     "compressed int4 with zeros": compressed("pack-quantized", num_bits=4, symmetric=False, **_INTEGERS),
+    "compressed int3": compressed("pack-quantized", num_bits=3, symmetric=False, **_INTEGERS),
     "compressed int8": compressed("pack-quantized", num_bits=8, **_INTEGERS),
     "compressed bytes": compressed("int-quantized", num_bits=8, type="int", strategy="channel"),
     "awq": Reader("mlx_lm", awq),
@@ -150,4 +153,4 @@ READERS = {
     "mxfp4": mxfp4("weight", "scale"),
 }
 # What no package at hand reads without a GPU is held against NumPy alone, from the format's document.
-BY_DOCUMENT = {"gptq", "gptq 8 bits", "gptq v2", "fp8 without a config", "mxfp4 without a config"}
+BY_DOCUMENT = {"gptq", "gptq 3 bits", "gptq 8 bits", "gptq v2", "fp8 without a config", "mxfp4 without a config"}

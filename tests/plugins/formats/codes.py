@@ -80,10 +80,10 @@ def in_blocks(scales: Array, block: tuple[int, int], shape: tuple[int, int]) -> 
 
 def in_words(numbers: Array, bits: int) -> Array:
     """Numbers along the last axis in words of 32 bits, the first in the lowest bits."""
-    count = 32 // bits
-    places = np.arange(count, dtype=np.uint32) * bits
-    parts = numbers.astype(np.uint32).reshape(*numbers.shape[:-1], -1, count) << places
-    return np.asarray(np.bitwise_or.reduce(parts, -1))
+    each = numbers.astype(np.uint8)[..., None] >> np.arange(bits, dtype=np.uint8) & 1
+    stream = each.reshape(*numbers.shape[:-1], -1)
+    stream = np.pad(stream, [(0, 0)] * (stream.ndim - 1) + [(0, -stream.shape[-1] % 32)])
+    return np.asarray(np.packbits(stream, axis=-1, bitorder="little").view(np.uint32))
 
 
 def shuffled(numbers: Array) -> Array:

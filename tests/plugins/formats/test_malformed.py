@@ -19,6 +19,8 @@ SCALES = {
     "fp8 blocks": "weight_scale_inv",
     "fp8 rows": "weight_scale",
     "fp8 whole": "weight_scale",
+    "fp8 wide": "weight_scale",
+    "gptq 3 bits": "scales",
     "modelopt fp8": "weight_scale",
     "modelopt nvfp4": "weight_scale",
     "mxfp4": "scale",
@@ -35,6 +37,7 @@ SCALES = {
 }
 WEIGHTS = {
     "gptq": "qweight",
+    "gptq 3 bits": "qweight",
     "awq": "qweight",
     **dict.fromkeys(
         ["compressed nvfp4", "compressed mxfp4", "compressed int4", "compressed int4 with zeros"], "weight_packed"
@@ -98,7 +101,7 @@ def test_codes_of_a_module_that_is_listed_as_not_quantized(tmp_path: Path) -> No
     [
         ({"quant_method": "hqq"}, "no installed quantization format serves quant_method 'hqq'"),
         ({"quant_method": "fp9"}, "did you mean"),
-        ({"fmt": "e5m2"}, "fmt is 'e5m2'"),
+        ({"fmt": "e5m2"}, "fmt is 'e5m2', and the codes of .* are e4m3"),
         ({"weight_block_size": 128}, "weight_block_size is 128"),
         ({"weight_block_size": [128, 0]}, r"weight_block_size is \[128, 0\]"),
         ({"weight_block_size": [16, 16]}, "scales of F32"),

@@ -62,6 +62,14 @@ def fp8(block: tuple[int, int] | None, end: str = "weight_scale_inv") -> Coder:
     return code
 
 
+def wide_fp8(weight: Array) -> Coded:
+    """Codes of E5M2, each the upper half of a float16, and a scale for each row."""
+    scales = np.abs(weight).max(1, keepdims=True) / np.float32(1024)
+    codes = ((weight / scales).astype(np.float16).view(np.uint16) >> 8).astype(np.uint8)
+    values = (codes.astype(np.uint16) << 8).view(np.float16).astype(np.float32) * scales
+    return Coded({"weight": Labelled("F8_E5M2", codes), "weight_scale": labelled(scales)}, values)
+
+
 def whole_fp8(weight: Array) -> Coded:
     """One scale for all, and one for what is multiplied."""
     scale = np.float32(np.abs(weight).max() / 448)
@@ -206,6 +214,7 @@ VENDORS = {
     "fp8 rows": Vendor(fp8(None, "weight_scale"), {"quant_method": "fbgemm_fp8"}, True),
     "fp8 whole": Vendor(whole_fp8, {"quant_method": "fp8", "activation_scheme": "static"}, True),
     "fp8 without a config": Vendor(fp8(None), None, True),
+    "fp8 wide": Vendor(wide_fp8, {"quant_method": "fp8", "fmt": "e5m2"}, False),
     "modelopt fp8": Vendor(whole_fp8, {"quant_method": "modelopt", "quant_algo": "FP8"}, True),
     "modelopt nvfp4": Vendor(
         nvfp4(("weight", "weight_scale", "weight_scale_2"), divides=False),
@@ -231,9 +240,11 @@ VENDORS = {
     "compressed int4": Vendor(integers(4, 32, zeros=False), compressed("pack-quantized", num_bits=4), True),
     "compressed int4 with zeros": Vendor(integers(4, 32, zeros=True), compressed("pack-quantized", num_bits=4), True),
     "compressed int8": Vendor(integers(8, 32, zeros=False), compressed("pack-quantized", num_bits=8), True),
+    "compressed int3": Vendor(integers(3, 32, zeros=True), compressed("pack-quantized", num_bits=3), True),
     "compressed bytes": Vendor(signed, compressed("int-quantized", num_bits=8, strategy="channel"), True),
     "gptq": Vendor(gptq(4, 32, 1), {"quant_method": "gptq", "bits": 4, "group_size": 32, "desc_act": False}, True),
     "gptq 8 bits": Vendor(gptq(8, 32, 1), {"quant_method": "gptq", "bits": 8, "group_size": 32}, True),
+    "gptq 3 bits": Vendor(gptq(3, 32, 1), {"quant_method": "gptq", "bits": 3, "group_size": 32}, True),
     "gptq v2": Vendor(
         gptq(4, 32, 0), {"quant_method": "gptq", "bits": 4, "group_size": 32, "checkpoint_format": "gptq_v2"}, True
     ),
