@@ -13,12 +13,17 @@ from weightloom.engine.mapping.shapes import shape_text
 
 EXAMPLES = 10
 _FEW = 2
+_RULE = " ["
 _LAYER = re.compile(r"(.*?\.\d+)\.")
 
 
 def grouped(lines: Iterable[str], most: int | None = EXAMPLES) -> Iterator[str]:
-    """Join lines that differ in numbers alone, most frequent first, and cut the list at `most`."""
-    return _first(_by_shape(lines), most)
+    """Join lines that differ in numbers alone, most frequent first, and cut the list at `most`.
+
+    What is in brackets behind a name, the rule and its place, stays as it is where all lines of a group have it.
+    """
+    groups = _by_shape(lines)
+    return _first({_with_rule(text, members): members for text, members in groups.items()}, most)
 
 
 def grouped_names(names: Iterable[str], most: int | None = EXAMPLES) -> Iterator[str]:
@@ -69,6 +74,11 @@ def _by_shape(lines: Iterable[str]) -> dict[str, list[str]]:
     for line in lines:
         found[shape_text(line)].append(line)
     return found
+
+
+def _with_rule(text: str, members: Iterable[str]) -> str:
+    (rule, *others) = {member.partition(_RULE)[2] for member in members}
+    return text if others or not rule else f"{text.partition(_RULE)[0]}{_RULE}{rule}"
 
 
 def _by_layer(groups: Mapping[str, list[str]]) -> dict[str, list[str]]:

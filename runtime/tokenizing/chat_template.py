@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from weightloom.engine.errors import UsageError
+from jinja2 import TemplateSyntaxError
+
+from weightloom.engine.errors import ConfigError, UsageError
 from weightloom.runtime.tokenizing.template_language import rendered
 
 
@@ -19,9 +21,20 @@ class ChatTemplate:
     note: str | None = None
 
     def render(self, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> str:
-        """Render messages (mappings with `role` and `content`); raises UsageError with the template's own words."""
+        """Render messages (mappings with `role` and `content`).
+
+        Raises ConfigError for a text that is no template, UsageError with the template's own words.
+        """
         try:
             return rendered(self.text, {**options, "messages": messages})
+        except TemplateSyntaxError as error:
+            raise ConfigError(
+                f"chat_template is no template: {error.message}, line {error.lineno}",
+                expected="a text in the language of Jinja",
+                hint="correct it, or choose another by name",
+                file=self.source,
+                field="chat_template",
+            ) from error
         except Exception as error:  # a stranger's template may raise anything
             raise UsageError(
                 f"the chat template of {self.source} does not take these messages: {error}",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from weightloom.engine.errors import UsageError
+from weightloom.engine.errors import ConfigError, UsageError
 from weightloom.runtime.tokenizing.chat_template import ChatTemplate
 
 MESSAGES = [{"role": "user", "content": " hi "}]
@@ -97,7 +97,6 @@ def test_transformers_renders_the_same(text: str) -> None:
         "{{ nothing.at.all }}",
         "{{ 'a' + 1 }}",
         "{{ raise_exception('roles must take turns') }}",
-        "{% if %}",
         "{{ strftime_now(3) }}",
     ],
 )
@@ -105,6 +104,13 @@ def test_what_leads_out_or_fills_the_memory_is_a_named_error(attack: str) -> Non
     with pytest.raises(UsageError) as raised:
         render(attack)
     assert raised.value.file == "here" and "chat template" in raised.value.seen
+
+
+@pytest.mark.parametrize("text", ["{% if %}", "a\n{% for %}", "{{ 'open }}", "{% endgeneration %}"])
+def test_a_text_that_is_no_template_is_the_files_fault(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"^here: chat_template is no template: .*, line ") as raised:
+        render(text)
+    assert raised.value.field == "chat_template"
 
 
 def test_the_templates_own_words_reach_the_user() -> None:
