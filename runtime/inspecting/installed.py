@@ -76,7 +76,7 @@ def _rules() -> Iterator[str]:
 
 
 def _others() -> Iterator[str]:
-    """Import every op, source and format."""
+    """Import every op, source, vocabulary and format."""
     for kind, wanted in (("op", "__call__"), ("source", "open"), ("tokenizer", "__call__")):
         for point in installed_points(KINDS[kind]):
             why = _unusable(point, wanted)
