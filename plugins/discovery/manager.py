@@ -161,6 +161,8 @@ class PluginManager:
                 hint="reinstall or update it",
                 field="model_type",
             )
+        if values and not self.architectures(model_type):
+            return self._silent(model_type)
         guess = f"{self.near(model_type)} " if self.near(model_type) else ""
         named = f" under the name {chosen!r}" if chosen else ""
         there = [each.name for each in self.architectures(model_type)] or known
@@ -168,6 +170,19 @@ class PluginManager:
             f"no installed plugin serves model type {model_type!r}{named}",
             expected=f"one of {', '.join(there) or '(no plugin is installed)'}",
             hint=f"{guess}install a package that offers it (entry-point group {self.group}, name {model_type})",
+            field="model_type",
+        )
+
+    def _silent(self, model_type: str) -> PluginError:
+        """Give the error for a model type whose plugins offer architectures for others alone."""
+        offers = [_offer(point) for point in self._points.select(name=model_type)]
+        names = [f"{offer.distribution} {offer.value}" for offer in offers]
+        others = sorted({each for name in names for found in self._offered.get(name, ()) for each in found.model_types})
+        return PluginError(
+            f"{', '.join(names)} is registered for model type {model_type!r} and offers architectures for "
+            f"{', '.join(map(repr, others))}",
+            expected=f"an architecture with {model_type!r} among its model_types",
+            hint="correct the name of its entry point, or model_types",
             field="model_type",
         )
 

@@ -19,6 +19,7 @@ from weightloom.engine.spec import TensorSpec
 from weightloom.rules import load_rules
 from weightloom.runtime.gguf.fields import Fields
 from weightloom.runtime.gguf.rope import rope_scaling
+from weightloom.runtime.gguf.unserved import refuse_unserved
 
 LAYOUT = "gguf"
 _GROUP = 32
@@ -40,13 +41,14 @@ def gguf_config(model: Gguf, checkpoint: Checkpoint) -> dict[str, Any]:
     """Give the config of a GGUF model: `read_gguf` and `open_gguf` of the same files.
 
     `quantization` describes the modules that come as weight, scales and biases, by canonical names. Raises
-    ConfigError for an architecture that is not known, and for keys that are missing or cannot be.
+    ConfigError for an architecture that is not known, and for keys that are missing, cannot be or are not served.
     """
     fields = Fields(model.metadata, str(model.files[0]))
     architecture = fields.text("general.architecture")
     known = _KNOWN.get(architecture)
     if known is None:
         raise fields.bad("general.architecture", f"one of {', '.join(_KNOWN)}")
+    refuse_unserved(fields, architecture)
     config = {
         "architectures": [known.class_name],
         "model_type": known.model_type,

@@ -52,6 +52,9 @@ def llama3_divisors(theta: float, count: int, factor: float, trained: int) -> li
 
 
 def _by_kind(fields: Fields, prefix: str, kind: str) -> dict[str, Any] | None:
+    share = fields.positive(f"{prefix}.attn_factor", 1.0)
+    if kind != "yarn" and share != 1.0:
+        raise fields.bad(f"{prefix}.attn_factor", "1.0 where the scaling is not yarn")
     if kind == "none":
         return None
     if kind not in ("linear", "yarn"):
@@ -60,7 +63,6 @@ def _by_kind(fields: Fields, prefix: str, kind: str) -> dict[str, Any] | None:
     found: dict[str, Any] = {"rope_type": kind, "type": kind, "factor": factor}
     if kind == "yarn":
         found["original_max_position_embeddings"] = fields.whole(f"{prefix}.original_context_length")
-        share = fields.positive(f"{prefix}.attn_factor", 1.0)
         if share != 1.0:
             found["attention_factor"] = share * (0.1 * log(factor) + 1.0)
     return found

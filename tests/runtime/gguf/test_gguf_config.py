@@ -171,6 +171,16 @@ def test_divisors_that_no_settings_give_are_refused(tmp_path: Path, values: list
         ({"llama__rope__freq_base": 0.0}, "llama.rope.freq_base", "above 0"),
         ({"llama__rope__freq_base": math.nan}, "llama.rope.freq_base", "above 0"),
         ({"llama__rope__scaling__type": "longrope"}, "llama.rope.scaling.type", "linear or yarn"),
+        ({"llama__rope__scaling__attn_factor": 1.5}, "llama.rope.scaling.attn_factor", "not yarn"),
+        ({"llama__logit_scale": 0.5}, "llama.logit_scale", "0 or 1, or no such key"),
+        ({"llama__residual_scale": 0.25}, "llama.residual_scale", "nothing here computes with it"),
+        ({"llama__embedding_scale": 12.0}, "llama.embedding_scale", "nothing here computes with it"),
+        ({"llama__attention__scale": 0.3}, "llama.attention.scale", "0, or no such key"),
+        ({"llama__attention__clamp_kqv": 8.0}, "llama.attention.clamp_kqv", "nothing here computes with it"),
+        ({"llama__attn_logit_softcapping": 50.0}, "llama.attn_logit_softcapping", "nothing here computes with it"),
+        ({"llama__final_logit_softcapping": 30.0}, "llama.final_logit_softcapping", "nothing here computes with it"),
+        ({"llama__use_parallel_residual": True}, "llama.use_parallel_residual", "False, or no such key"),
+        ({"llama__attention__causal": False}, "llama.attention.causal", "True, or no such key"),
         ({"llama__rope__scaling__type": "linear"}, "llama.rope.scaling.factor", "above 0"),
         ({"llama__attention__layer_norm_rms_epsilon": "x"}, "llama.attention.layer_norm_rms_epsilon", "above 0"),
     ],
@@ -180,6 +190,11 @@ def test_what_is_refused(tmp_path: Path, changes: dict[str, Any], field: str, wo
         config_of(tmp_path, **changes)
     assert (caught.value.field, caught.value.file) == (field, str(tmp_path / "m.gguf"))
     assert words in str(caught.value)
+
+
+def test_keys_that_change_nothing_are_taken(tmp_path: Path) -> None:
+    neutral = {"llama__logit_scale": 1.0, "llama__attention__clamp_kqv": 0.0, "llama__attention__causal": True}
+    assert config_of(tmp_path, **neutral, llama__rope__scaling__attn_factor=1.0) == config_of(tmp_path)
 
 
 @pytest.mark.parametrize("key", [key for key in KEYS if key != "general.architecture"])
