@@ -84,6 +84,8 @@ def _one_class(spec: TensorSpec, wanted: TensorSpec) -> bool:
 
 
 def _dtype_class(name: str) -> str:
-    """Floats of 8 bits and less are codes that need their scales, never plain floats."""
+    """Floats of 8 bits and less are codes that need their scales, never plain floats; F64 is held by no parameter."""
     dtype = DTYPES[name]
-    return "code" if dtype.kind == "float" and dtype.bits <= 8 else dtype.kind
+    if dtype.kind == "float" and dtype.bits <= 8:
+        return "code"
+    return dtype.kind if dtype.mlx is not None else name

@@ -8,10 +8,11 @@ from weightloom.engine.planning.report import LoadReport
 
 # As a spec is written: dtypes that hold what scales give a value.
 _PACKED = ("U32", "I32", "U8", "I8", "F8_", "F4")
+_DOUBLE = "F64 "
 
 
 def mismatch_hints(report: LoadReport) -> Iterator[str]:
-    """Name what is stored the other way round, and words or codes where floats are wanted."""
+    """Name what is stored the other way round, and words, codes or doubles where floats are wanted."""
     turned = [each for each in report.mismatched if "transposed" in each.differs]
     if turned:
         yield (
@@ -23,4 +24,10 @@ def mismatch_hints(report: LoadReport) -> Iterator[str]:
         yield (
             f"{len(packed)} tensors, such as {packed[0].sources[0]}, hold words or codes where floats are wanted: "
             "they are packed, and their scales are not in the file or have other names"
+        )
+    doubles = [each for each in report.mismatched if "dtype class" in each.differs and each.seen.startswith(_DOUBLE)]
+    if doubles:
+        yield (
+            f"{len(doubles)} tensors, such as {doubles[0].sources[0]}, are F64, which no parameter holds: "
+            "write them as F32 with what published them"
         )

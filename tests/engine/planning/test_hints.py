@@ -138,6 +138,15 @@ def test_words_without_scales_are_said() -> None:
     assert "model.norm.weight, hold words or codes where floats are wanted" in hint and "scales" in hint
 
 
+@pytest.mark.case("C69", "C80")
+def test_doubles_fit_no_parameter_and_the_way_out_is_said() -> None:
+    """A cast leaves them alone and MLX would hand out their bytes, so a plan says at once that they do not fit."""
+    file = {**specs(T0), "model.norm.weight": TensorSpec("F64", (8,))}
+    found = build_plan(Checkpoint.from_specs(file), [], specs(T0)).report
+    assert [each.differs for each in found.mismatched] == [("dtype class",)]
+    assert "model.norm.weight, are F64, which no parameter holds" in found.hints[0] and "F32" in found.hints[0]
+
+
 def test_the_full_list_is_there_on_demand() -> None:
     report = plan_for(t0_shapes(40, prefix="net."), t0_shapes(40)).report
     assert len(list(report.lines())) < 30
