@@ -95,4 +95,6 @@ def _with_kept(dtype: str, only: tuple[str, ...], plan: Plan, *notes: str) -> Ca
         if plan.params[name].dtype in only and plan.params[name].dtype != dtype:
             by_rule.setdefault(rule, []).append(name)
     said = (f"keep their dtype: {', '.join(grouped_names(by_rule[rule]))} [{rule}]" for rule in sorted(by_rule))
-    return Casting(dtype, only, kept, (*notes, *said))
+    doubles = [name for name, spec in plan.params.items() if spec.dtype == "F64"]
+    left = (f"F64 is not cast: {', '.join(grouped_names(doubles))}",) if doubles else ()
+    return Casting(dtype, only, kept, (*notes, *said, *left))

@@ -205,3 +205,12 @@ def test_the_written_config_names_the_dtype_once_more(tmp_path: Path) -> None:
     convert(path, Order(tmp_path / "out", dtype="F16"), Wish())
     m = load(tmp_path / "out")
     assert m.config["torch_dtype"] == "float16" and m.report.repaired == ()
+
+
+def test_doubles_that_a_cast_leaves_alone_are_named(cli: Cli, tmp_path: Path) -> None:
+    """Rules without an architecture take them; who asks for bfloat16 hears that these are none."""
+    folder = write_model(tmp_path / "in", "llama", config_of("llama", model_type="qwen2", architectures=None))
+    arrays = {name: np.array(array) for name, array in mx.load(str(folder / "model.safetensors")).items()}
+    write(folder / "model.safetensors", {**arrays, "model.norm.weight": arrays["model.norm.weight"].astype(np.float64)})
+    done = cli("convert", folder, tmp_path / "out", "--layout", "hf", "--dtype", "bf16", "--json")
+    assert done.data["notes"] == ["F64 is not cast: model.norm.weight"]
