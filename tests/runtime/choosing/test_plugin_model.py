@@ -164,4 +164,5 @@ def test_it_has_the_rules_that_a_package_brings(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("weightloom.runtime.choosing.resolution.registry", Registry())
     theirs = replace(PluginManager().architecture("llama"), model_types=("brought",), class_names=(), source="brought")
     rules = model_rules(theirs, config_of("llama", model_type="brought"), "hf")
-    assert [rule.title() for rule in rules if "brought" in str(rule.place)] == ["^web -> model"]
+    (found,) = (rule for rule in rules if "brought" in str(rule.place))
+    assert found.title().startswith("^web -> model")
