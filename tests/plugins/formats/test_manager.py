@@ -102,7 +102,7 @@ def test_a_format_has_a_name_and_a_method() -> None:
 def test_an_unknown_method_is_refused_with_those_that_are_known() -> None:
     with pytest.raises(ConfigError, match="serves quant_method 'hqq'") as caught:
         FormatManager().find(Stored({"quant_method": "hqq"}, CODES))
-    assert "awq, compressed-tensors, fbgemm_fp8, fp8, gptq, modelopt" in str(caught.value.expected)
+    assert all(name in str(caught.value.expected) for name in FormatManager().methods())
 
 
 def test_every_method_that_is_installed_is_one_of_its_format_s() -> None:
