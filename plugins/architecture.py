@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from weightloom.engine import ModuleNode, RuleSet
 from weightloom.engine.errors import PluginError
+from weightloom.plugins.configs.repair import Repaired, repaired_numbers
 from weightloom.plugins.judging.evidence import Evidence
 from weightloom.plugins.judging.spelling import only_spelling
 
@@ -36,7 +37,8 @@ class Architecture:
 
     `read_config` turns config.json's content into the family's own config value, or raises ConfigError naming
     the field; `fields`, if given, is the dataclass of the fields that it reads, by which numbers in quotes and nulls
-    for numbers are repaired first. `adapt`, if given, settles on the checkpoint's (canonical) tensor names what the
+    for numbers are repaired first; `repair_config`, if given, then repairs what only the family knows of, each repair
+    named for the report. `adapt`, if given, settles on the checkpoint's (canonical) tensor names what the
     config does not say (whether there is a pooler, say). `build` makes the module from it; its parameters' names are
     the canonical names, or `rules` lead from there to them. `adapters` is the kinds of adapters it accepts, or the
     text that says why it accepts none. `sharding` gives, for tensor parallelism, patterns on parameter names and how
@@ -75,6 +77,7 @@ class Architecture:
     by_request: tuple[Task, ...] = ()
     rewrite_rules: Callable[[RuleSet, Mapping[str, Any]], RuleSet] | None = None
     inherits_rules: bool = False
+    repair_config: Callable[[Mapping[str, Any]], Repaired] | None = None
     source: str = ""
 
     def __post_init__(self) -> None:
@@ -94,6 +97,14 @@ class Architecture:
     def from_source(self, source: str) -> Architecture:
         """Give the same architecture with the name of the distribution that offers it."""
         return replace(self, source=source)
+
+    def repaired(self, content: Mapping[str, Any]) -> Repaired:
+        """Give config.json's content as the family reads it: numbers by `fields`, then by `repair_config`."""
+        found = Repaired(content) if self.fields is None else repaired_numbers(self.fields, content)
+        if self.repair_config is None:
+            return found
+        more = self.repair_config(found.content)
+        return Repaired(more.content, (*found.repairs, *more.repairs))
 
     def why_not(self, evidence: Evidence) -> str | None:
         """Give the reason why a checkpoint of one of its model types is not for it; None where it is."""

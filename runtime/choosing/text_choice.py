@@ -9,7 +9,7 @@ from typing import Any
 from weightloom.engine import Drop, PrefixChange, RuleSet, WeightRenaming, build_plan
 from weightloom.engine.errors import PluginError
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.configs.repair import Repair, repaired_numbers
+from weightloom.plugins.configs.repair import Repair
 from weightloom.plugins.discovery.manager import PluginManager
 from weightloom.plugins.judging.evidence import Evidence
 from weightloom.runtime.choosing.choice import Choice
@@ -35,10 +35,8 @@ class Reading:
 
 
 def repaired_reading(read: Reading) -> Reading:
-    """Give the reading with the numbers of its config repaired, where the architecture declares its fields."""
-    if read.architecture.fields is None:
-        return read
-    found = repaired_numbers(read.architecture.fields, read.config)
+    """Give the reading with its config repaired, as the architecture reads it."""
+    found = read.architecture.repaired(read.config)
     half = read.half
     places = [each if half is None else replace(each, field=half.place(each.field)) for each in found.repairs]
     return replace(read, config=found.content, repairs=tuple(places))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from weightloom.plugins.configs.repair import Repair, repaired_numbers
+from weightloom.plugins.configs.repair import Repair
 from weightloom.runtime.configs.config import Config
 
 if TYPE_CHECKING:
@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
 
 def repaired_fields(architecture: Architecture | None, values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Repair the numbers that an architecture reads of a config; without one, or one that says which, none are."""
-    fields = None if architecture is None else architecture.fields
-    return values if fields is None else repaired_numbers(fields, values).content
+    """Give a config as an architecture reads it; without one, as it is."""
+    return values if architecture is None else architecture.repaired(values).content
 
 
 def known_repairs(config: Config | None) -> tuple[str, ...]:
@@ -27,8 +26,7 @@ def known_repairs(config: Config | None) -> tuple[str, ...]:
     from weightloom.runtime.configs.installed import installed_architecture
 
     found = installed_architecture(config.values)
-    fields = None if found is None else found.fields
-    return repair_lines(config, () if fields is None else repaired_numbers(fields, config.values).repairs)
+    return repair_lines(config, () if found is None else found.repaired(config.values).repairs)
 
 
 def repair_lines(config: Config, repairs: Iterable[Repair] = ()) -> tuple[str, ...]:

@@ -90,6 +90,14 @@ def test_a_clash_is_settled_by_an_explicit_choice(python: Path, tmp_path: Path) 
         assert run(python, "-c", LOAD, choice, folder=tmp_path).strip() == "my_llama"
 
 
+@pytest.mark.case("C83")
+def test_a_rule_without_a_way_back_is_named_when_its_plugin_is_registered(python: Path, tmp_path: Path) -> None:
+    """C83: at once, and not after training."""
+    said = json.loads(ended(python.parent / "weightloom", "plugins", "--json", folder=tmp_path).stdout)
+    (note,) = (note for note in said["notes"] if "one_way_net" in note)
+    assert "Forgetful" in note
+
+
 @pytest.mark.parametrize("model_type", ["broken_net", "tomorrow_net"])
 def test_a_plugin_that_cannot_be_used_is_refused_by_name(python: Path, model_type: str, tmp_path: Path) -> None:
     done = ended(python.parent / "weightloom", "arch", model_type, folder=tmp_path)

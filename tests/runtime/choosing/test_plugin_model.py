@@ -166,3 +166,25 @@ def test_it_has_the_rules_that_a_package_brings(tmp_path: Path, monkeypatch: pyt
     rules = model_rules(theirs, config_of("llama", model_type="brought"), "hf")
     (found,) = (rule for rule in rules if "brought" in str(rule.place))
     assert found.title().startswith("^web -> model")
+
+
+def test_an_architecture_repairs_what_only_it_knows_of(path: Path, site: Path, tmp_path: Path) -> None:
+    config = json.loads((path / "config.json").read_text())
+    layers = config.pop("num_hidden_layers")
+    (path / "config.json").write_text(json.dumps({**config, "model_type": "repaired", "n_blocks": str(layers)}))
+    code = (Path(site) / "my_llama.py").read_text(encoding="utf-8").replace('("my_llama",)', '("repaired",)')
+    hook = """    repair_config=lambda content: Repaired(
+        {**content, "num_hidden_layers": int(content["n_blocks"])},
+        (Repair("n_blocks", "is read as num_hidden_layers"),),
+    ),
+"""
+    code = code.replace('    adapters="not tried', f'{hook}    adapters="not tried')
+    code = code.replace(
+        "import mlx.core", "from weightloom.plugins.configs.repair import Repair, Repaired\nimport mlx.core"
+    )
+    install(site, "repairing", {"repaired": "repairing_llama:PLUGIN"}, {"repairing_llama": code})
+    m = load(path)
+    assert len(m.model.model.layers) == layers  # type: ignore[attr-defined]
+    assert "config.json: n_blocks is read as num_hidden_layers" in m.report.repaired
+    m.save(tmp_path / "again")
+    assert (tmp_path / "again" / "config.json").read_bytes() == (path / "config.json").read_bytes()
