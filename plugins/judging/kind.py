@@ -6,6 +6,7 @@ Transformers do, after the head that they have.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -24,6 +25,10 @@ _HEADS = {
     "ForMultipleChoice": "multiple choice",
     "ForNextSentencePrediction": "next sentence prediction",
 }
+_DRAFTING = "drafting for another model"
+# Classes, and a section of the config, of models that guess ahead for a larger one and are of no use without it.
+_DRAFTERS = re.compile(r"Draft|DFlash|DSpark|AssistantModel$|ForCausalLMEagle\d*$|^Eagle\d*[A-Z].*ForCausalLM$")
+_DRAFT_SECTION = "dflash_config"
 _TEXT_HEADS = ("ForCausalLM", "LMHeadModel")
 _SECTIONS = ("", "text_config")
 # A classifier's own tensors, as encoders and decoders have them.
@@ -65,13 +70,14 @@ def kind_of(
 ) -> Kind:
     """Decide from config.json's content (`file` is its place), the tensors' names, its class, and the steps after it.
 
-    What was asked for goes first. Then a class that names its head, and a pooling step; where they disagree that is a
-    ConfigError. Then flags of attention both ways; then, where no class is named, a classifier's tensors.
+    What was asked for goes first. Then a class that names its head or its use, a section of a drafter, and a pooling
+    step; where they disagree that is a ConfigError. Then flags of attention both ways; then, where no class is named, a
+    classifier's tensors.
     """
     if asked is not None:
         return asked_kind(asked)
     flags = tuple(_by_flags(config, file))
-    claims = (*_by_class(class_name, file), *_by_steps(steps))
+    claims = (*_by_class(class_name, file), *_by_section(config, file), *_by_steps(steps))
     claims = claims or flags or (() if class_name else tuple(_by_head(names)))
     if len({task for task, _ in claims}) > 1:
         raise _contradiction(claims)
@@ -88,8 +94,15 @@ def _by_class(class_name: str | None, file: str | None) -> Iterator[_Claim]:
     task = next((task for head, task in _HEADS.items() if class_name.endswith(head)), None)
     if task is not None:
         yield task, _of_class(class_name, file)
+    elif _DRAFTERS.search(class_name):
+        yield _DRAFTING, _of_class(class_name, file)
     elif "Bidirectional" in class_name:
         yield "embed", _of_class(class_name, file)
+
+
+def _by_section(config: Mapping[str, Any], file: str | None) -> Iterator[_Claim]:
+    if config.get(_DRAFT_SECTION):
+        yield _DRAFTING, Fact(f"there is a {_DRAFT_SECTION}", _DRAFT_SECTION, file)
 
 
 def _of_class(class_name: str, file: str | None) -> Fact:

@@ -15,6 +15,7 @@ from weightloom.plugins.judging.kind import Kind
 from weightloom.plugins.judging.steps import Step, Steps
 
 POOLED = Steps((Step("Transformer", ""), Step("Pooling", "1_Pooling")), "modules.json")
+DRAFTERS = ("DFlashDraftModel", "LlamaForCausalLMEagle3", "Eagle3LlamaForCausalLM", "MuseGlimmerAssistantModel")
 SCORED = Steps((Step("Transformer", ""), Step("LogitScore", "1_LogitScore")), "modules.json")
 
 
@@ -35,6 +36,9 @@ def of(class_name: str, **more: Any) -> dict[str, Any]:
         (of("LlamaBidirectionalForSequenceClassification"), None, "rerank", "architectures[0]", "config.json"),
         (of("LlamaBidirectionalModel"), None, "embed", "architectures[0]", "config.json"),
         (of("BertForTokenClassification"), None, "token classification", "architectures[0]", "config.json"),
+        *((of(name), None, "drafting for another model", "architectures[0]", "config.json") for name in DRAFTERS),
+        (of("LlamaForCausalLM", dflash_config={"block_size": 4}), None, "drafting for another model",
+         "dflash_config", "config.json"),
         (of("BertForQuestionAnswering"), None, "question answering", "architectures[0]", "config.json"),
         (of("Qwen3ForCausalLM"), POOLED, "embed", "type", "modules.json"),
         ({"use_bidirectional_attention": True}, None, "embed", "use_bidirectional_attention", "config.json"),
@@ -51,7 +55,8 @@ def test_what_the_files_say(config: dict[str, Any], steps: Steps | None, task: s
 
 def test_what_a_class_is_likely_for_and_what_says_nothing() -> None:
     assert (kind(of("LlamaForCausalLM")).task, kind(of("LlamaForCausalLM")).force) == ("generate", "likely")
-    for config in ({}, of("BertModel"), of("BertForMaskedLM"), {"use_bidirectional_attention": "vision"},
+    for config in ({}, of("BertModel"), of("BertForMaskedLM"), of("Eagle2_5_VLForConditionalGeneration"),
+                   of("LlamaModel", dflash_config=None), {"use_bidirectional_attention": "vision"},
                    {"use_bidirectional_attention": False, "is_causal": True}, {"architectures": []}):  # fmt: skip
         assert kind(config) == Kind()
     assert kind(of("Qwen3ForCausalLM"), steps=SCORED).task == "generate"  # a generator that could judge, unasked

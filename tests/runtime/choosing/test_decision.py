@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -225,3 +226,10 @@ def test_inspect_works_without_mlx(tmp_path: Path) -> None:
     )
     found = json.loads(done.stdout)
     assert found["identifier"] == "llama" and "MLX cannot be loaded" in found["loads_as"]["refused"]
+
+
+@pytest.mark.parametrize("changes", [{"architectures": ["DFlashDraftModel"]}, {"dflash_config": {"block_size": 4}}])
+def test_a_drafter_is_not_taken_for_the_model_that_it_guesses_for(tmp_path: Path, changes: dict[str, Any]) -> None:
+    path = write_model(tmp_path, "llama", config_of("llama", **changes))
+    with pytest.raises(PluginError, match=r"llama: it is for generate, and .*(DFlashDraftModel|dflash_config)"):
+        load(path)
