@@ -51,11 +51,12 @@ class Decoder(nn.Module):
         length, offset = tokens.shape[1], caches[0].offset
         windows = {layer.window for layer in self.layers}
         masks: dict[int | None, Mask] = {window: causal_mask(length, offset, window) for window in windows}
+        dtype = self.norm.weight.dtype
         # A packed embedding may give bfloat16, whatever the layers compute in.
-        x: mx.array = self._handover.take(self.embed_tokens(tokens).astype(self.norm.weight.dtype))
+        x: mx.array = self._handover.take(self.embed_tokens(tokens).astype(dtype))
         for layer, own in zip(self.layers, caches, strict=True):
             x = layer(x, masks[layer.window], own)
-        last: mx.array = self.norm(self._handover.give(x))
+        last: mx.array = self.norm(self._handover.give(x, dtype))
         return last
 
     def at_stage(self, stage: Stage) -> None:

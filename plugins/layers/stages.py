@@ -18,8 +18,8 @@ class Handover(Protocol):
         """Give what the first layer here works on; `x` are the embedded tokens."""
         ...
 
-    def give(self, x: mx.array) -> mx.array:
-        """Give what the last layer of all has made; `x` is what the last one here has."""
+    def give(self, x: mx.array, dtype: mx.Dtype) -> mx.array:
+        """Give what the last layer of all has made; `x` is what the last one here has. `dtype` is the model's own."""
         ...
 
 
@@ -30,7 +30,7 @@ class Alone:
         """Give x."""
         return x
 
-    def give(self, x: mx.array) -> mx.array:
+    def give(self, x: mx.array, dtype: mx.Dtype) -> mx.array:
         """Give x."""
         return x
 
@@ -49,22 +49,22 @@ class Stage:
         return range(first, first + each + (rank < more))
 
     def take(self, x: mx.array) -> mx.array:
-        """Give the embedded tokens on the first rank, what the one before has made on the others."""
+        """Give the embedded tokens, in the model's own dtype, on the first rank; on the others what the one before gave."""
         rank = self._group.rank()
         if rank == 0:
             return x
         # Receiving depends on nothing, and might come before the exchange that the tokens themselves come from.
         mx.eval(x)
-        return mx.distributed.recv_like(x.astype(mx.float32), rank - 1, group=self._group).astype(x.dtype)
+        return mx.distributed.recv_like(x, rank - 1, group=self._group)
 
-    def give(self, x: mx.array) -> mx.array:
-        """Send to the next rank, if any; give, on all ranks, what the last one has made."""
+    def give(self, x: mx.array, dtype: mx.Dtype) -> mx.array:
+        """Send to the next rank, if any; give, on all ranks, what the last one has made, as `dtype`."""
         rank, batch = self._group.rank(), x.shape[0]
-        # Ranks agree on nothing but this type: what they compute in follows from what they hold.
-        wide = x.astype(mx.float32)
+        # What layers compute in follows from what a rank holds; ranks agree on the dtype of what all of them hold.
+        sent = x.astype(dtype)
         if rank + 1 < self._group.size():
-            wide = mx.distributed.send(wide, rank + 1, group=self._group)
-        return mx.distributed.all_gather(wide, group=self._group)[-batch:].astype(x.dtype)
+            sent = mx.distributed.send(sent, rank + 1, group=self._group)
+        return mx.distributed.all_gather(sent, group=self._group)[-batch:]
 
 
 class ElsewhereCache:

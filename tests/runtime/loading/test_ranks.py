@@ -104,6 +104,15 @@ def test_blocks_of_floats_are_cut_between_groups(tmp_path: Path, name: str, reci
         assert part["held"] < part["whole"]
 
 
+def test_stages_of_a_narrow_model_give_the_same_bits(tmp_path: Path) -> None:
+    path = tmp_path / "narrow"
+    load(write_model(tmp_path / "model", "mistral"), "bfloat16").save(path, layout="hf")
+    m, ids = load(path), list(range(5, 17))
+    wanted = np.array(m.model(mx.array([ids, ids[::-1]])).astype(mx.float32))
+    for part in parts(path, "pipeline"):
+        np.testing.assert_array_equal(np.array(part["logits"], np.float32), wanted)
+
+
 @pytest.mark.case("C76")
 def test_a_cut_through_the_one_group_of_a_row_is_refused(tmp_path: Path) -> None:
     order = Order(tmp_path / "packed", quantizing=asked_quantizing("4bit"))
