@@ -49,7 +49,7 @@ class Stage:
         return range(first, first + each + (rank < more))
 
     def take(self, x: mx.array) -> mx.array:
-        """Give the embedded tokens on the first rank; on the others, in the dtype of these, what the one before has made."""
+        """Give the embedded tokens on the first rank; on the others what the one before has made, in their dtype."""
         rank = self._group.rank()
         if rank == 0:
             return x
