@@ -100,13 +100,14 @@ class _Reader:
 
     def tensor(self, node: Node) -> TensorRule | None:
         required = ("pattern", "dtype")
-        found = fields(node, "a rule of tensors", self.problems, required=required, optional=("why",))
+        found = fields(node, "a rule of tensors", self.problems, required=required, optional=("optional", "why"))
         dtype = choice(found.get("dtype"), "dtype", self.problems, tuple(DTYPES))
         text(found.get("why"), "why", self.problems)
-        return TensorRule(self._globs(found), DTYPES.get(dtype or "keep"), self._place(node))
+        may_be_idle = truth(found.get("optional"), "optional", self.problems) or False
+        return TensorRule(self._globs(found), DTYPES.get(dtype or "keep"), may_be_idle, self._place(node))
 
     def _place(self, node: Node) -> Place:
-        return Place(self.problems.file, node.at.line)
+        return Place(f"{self.problems.file}:{node.at.line}", node.at.column)
 
     def _globs(self, found: Mapping[str, Node]) -> tuple[Glob, ...]:
         texts = patterns(found.get("pattern"), "pattern", self.problems)
@@ -132,9 +133,12 @@ class _Reader:
         return None if "keep" in found or not said else self._quantization(node, found)
 
     def _quantization(self, node: Node, found: Mapping[str, Node]) -> Quantization | None:
+        before = len(self.problems.found)
         mode = choice(found.get("mode"), "mode", self.problems, MODES) or AFFINE
         bits, size = BLOCK_MODES.get(mode, (None, GROUP_SIZE))
         made = Quantization(self._whole(found, "bits", bits), self._whole(found, "group_size", size), mode)
+        if len(self.problems.found) > before:
+            return None
         try:
             made.check()
         except ConfigError as error:

@@ -59,7 +59,7 @@ class _Reader:
         while isinstance(event, yaml.StreamStartEvent | yaml.DocumentStartEvent):
             event = next(self.events)
         if isinstance(event, yaml.StreamEndEvent):
-            raise self.problems.stop(_START, "an empty file", expected="a mapping with `schema`, `family`, `layouts`")
+            raise self.problems.stop(_START, "an empty file", expected="a mapping")
         node = self._node(event, 0)
         for event in self.events:
             if isinstance(event, yaml.DocumentStartEvent):

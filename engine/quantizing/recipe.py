@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from weightloom.engine.errors import RuleError
 from weightloom.engine.expressions import Expression
 from weightloom.engine.mapping.rule import Place
 from weightloom.engine.quantizing.quantization import Quantization
@@ -29,16 +30,29 @@ class ModuleRule:
     place: Place | None = None
 
     def takes(self, path: str, facts: Mapping[str, Any]) -> bool:
-        """Say whether a module is meant; raises RuleError for a `when` that cannot be worked out."""
-        return any(glob.matches(path) for glob in self.patterns) and (self.when is None or bool(self.when.value(facts)))
+        """Say whether a module is meant; raises RuleError, with the place, for a `when` that cannot be worked out."""
+        return any(glob.matches(path) for glob in self.patterns) and self._holds(path, facts)
+
+    def _holds(self, path: str, facts: Mapping[str, Any]) -> bool:
+        try:
+            return self.when is None or bool(self.when.value(facts))
+        except RuleError as error:
+            file = None if self.place is None else str(self.place)
+            raise RuleError(
+                f"{error.seen}, for {path}", expected=error.expected, hint=error.hint, file=file, field="when"
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)
 class TensorRule:
-    """Float parameters that one of the patterns matches have `dtype` (F32, F16, BF16); None keeps their own."""
+    """Float parameters that one of the patterns matches have `dtype` (F32, F16, BF16); None keeps their own.
+
+    One that is `optional` may find no parameter.
+    """
 
     patterns: tuple[Glob, ...]
     dtype: str | None
+    optional: bool = False
     place: Place | None = None
 
     def takes(self, name: str) -> bool:
@@ -67,8 +81,16 @@ class Recipe:
 
     def dtypes(self, names: Iterable[str]) -> dict[str, str | None]:
         """Give the dtypes of the parameters that it speaks of; None keeps the one in the file."""
+        return {name: rule.dtype for name, rule in self._tensor_rules(names)}
+
+    def idle_tensors(self, names: Iterable[str]) -> Iterator[str]:
+        """Say which rules no parameter was left for."""
+        used = {id(rule) for _, rule in self._tensor_rules(names)}
+        yield from (_idle("parameter", rule) for rule in self.tensors if not rule.optional and id(rule) not in used)
+
+    def _tensor_rules(self, names: Iterable[str]) -> Iterator[tuple[str, TensorRule]]:
         found = ((name, next((rule for rule in self.tensors if rule.takes(name)), None)) for name in names)
-        return {name: rule.dtype for name, rule in found if rule is not None}
+        yield from ((name, rule) for name, rule in found if rule is not None)
 
     def _rule(self, path: str, facts: Mapping[str, Any]) -> ModuleRule | None:
         return next((rule for rule in self.modules if rule.takes(path, facts)), None)
@@ -94,9 +116,12 @@ class Chosen:
             yield f"kept dense: {listed(paths, 3)}: rows of {wide} do not divide into groups of {how.group_size}"
         if self.dense:
             yield f"kept dense by the recipe: {listed(self.dense, 3)}"
-        for rule in self.idle:
-            patterns = ", ".join(glob.text for glob in rule.patterns)
-            yield f"no module for the rule {patterns}" + ("" if rule.place is None else f" ({rule.place})")
+        yield from (_idle("module", rule) for rule in self.idle)
+
+
+def _idle(what: str, rule: ModuleRule | TensorRule) -> str:
+    patterns = ", ".join(glob.text for glob in rule.patterns)
+    return f"no {what} for the rule {patterns}" + ("" if rule.place is None else f" ({rule.place})")
 
 
 def usual(modules: Iterable[Quantization]) -> Quantization:

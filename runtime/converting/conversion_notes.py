@@ -29,7 +29,7 @@ def notes_on(plan: Plan, opened: Opened, choice: Choice, order: Order) -> Iterat
     yield from _rounded(plan)
     yield from _coded_anew(plan)
     yield from _lacking(opened, choice)
-    if order.layout == DEFAULT_LAYOUT and opened.layout != GGUF:
+    if order.layout == DEFAULT_LAYOUT and opened.layout != GGUF and order.quantizing is None:
         yield from _packed(opened)
 
 

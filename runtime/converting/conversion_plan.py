@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from weightloom.engine.errors import UsageError
+from weightloom.engine.errors import UsageError, WeightloomError
 from weightloom.engine.mapping.ruleset import RuleSet
 from weightloom.engine.plan import Plan
 from weightloom.engine.planning.build import build_plan
 from weightloom.engine.planning.floats import check_floats, with_floats
 from weightloom.engine.planning.fresh import save_plan
 from weightloom.engine.quantizing.quantization import Quantization
-from weightloom.plugins.quantization import SECTION
 from weightloom.runtime.adapting.adapter_plan import refuse_unless_taken
 from weightloom.runtime.adapting.fusing import Base, Fused, fused
 from weightloom.runtime.adapting.losses import AS_DENSE, Loss, LossPolicy
@@ -28,6 +27,7 @@ from weightloom.runtime.opening.opening import GGUF, Opened
 from weightloom.runtime.preparing.casting import casting
 from weightloom.runtime.preparing.planner import Form
 from weightloom.runtime.preparing.prepare import Prepared
+from weightloom.runtime.preparing.quantized_settings import SECTIONS
 from weightloom.runtime.quantizing.config_section import written_names
 from weightloom.runtime.quantizing.quantized_plan import Packables, Quantized
 from weightloom.runtime.quantizing.wish import Quantizing
@@ -81,15 +81,14 @@ def conversion_plan(
         cast = casting(dtype, plan, installed_architecture(config))
         same = build_plan(opened.checkpoint, RuleSet(()))
         return ConversionPlan(cast.by_source(plan).of(same), notes=cast.notes, dtype=cast.dtype)
-    block = block_size(config) if layout == MLX else None
+    block = block_size(config) if layout == MLX and quantizing is None else None
     # No architecture has parameters for codes.
     by_rules = choice if block is None else replace(choice, wish=replace(choice.wish, open_target=True))
     form = None if block is not None else _form(layout, quantizing)
     plan, target = plan_opened(opened, by_rules, form)
-    if target.obstacle is not None and (target.obstacle.field or "").startswith(SECTION):
-        raise target.obstacle
+    _refuse_broken(target.obstacle)
     plan.check()
-    if block is not None and (adapters or surgery is not None or quantizing is not None):
+    if block is not None and (adapters or surgery is not None):
         plan, block = with_floats(plan, block), None  # what is done to the scales of codes would be passed over
     known = None if quantizing is None else Packables(quantizing, _prepared(opened, choice, form or Form.FLOATS))
     plan = plan if known is None else known.unpacked(plan)
@@ -115,6 +114,12 @@ def conversion_plan(
     return ConversionPlan(plan, tuple(sorted(left_out)), fusing.losses, notes, cast.dtype, packed, vendor)
 
 
+def _refuse_broken(obstacle: WeightloomError | None) -> None:
+    """Raise what is wrong with packed modules: it would be carried over, or taken for something else."""
+    if obstacle is not None and (obstacle.tensor is not None or (obstacle.field or "").startswith(SECTIONS)):
+        raise obstacle
+
+
 def _prepared(opened: Opened, choice: Choice, form: Form) -> Prepared:
     """Give the model whose modules say what can be packed; raises UsageError where none is installed."""
     _, target = plan_opened(opened, choice, form)
@@ -130,10 +135,10 @@ def _prepared(opened: Opened, choice: Choice, form: Form) -> Prepared:
 
 
 def _form(layout: str, quantizing: Quantizing | None) -> Form:
-    """Say how modules go on that a vendor packed: what is published has no place for MLX's packing."""
+    """Say how modules go on that a vendor packed: files have no place for factors, nor published ones for packing."""
     if quantizing is not None:
         return Form.FLOATS if quantizing.unpack else Form.PACKED
-    return {CANONICAL: Form.PACKED, MLX: Form.SHARED}.get(layout, Form.FLOATS)
+    return Form.SHARED if layout in (CANONICAL, MLX) else Form.FLOATS
 
 
 def _by_config(choice: Choice, values: Mapping[str, Any]) -> Choice:

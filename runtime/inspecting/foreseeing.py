@@ -29,10 +29,11 @@ def foresee(opened: Opened, choice: Choice, asked: Foreseen) -> MemoryNeed:
         return _of_rules(plan, target, asked)
     from weightloom.runtime.loading.widening import widened
     from weightloom.runtime.preparing.casting import asked_dtype
-    from weightloom.runtime.quantizing.quantized_model import as_asked
+    from weightloom.runtime.quantizing.quantized_model import as_asked, unpacked
     from weightloom.runtime.quantizing.wish import asked_quantizing
 
-    found, _ = as_asked(target.prepared, asked_dtype(asked.dtype), asked_quantizing(asked.quantize))
+    quantizing = asked_quantizing(asked.quantize)
+    found, _ = as_asked(unpacked(target.prepared, quantizing), asked_dtype(asked.dtype), quantizing)
     plan = widened(found.plan)
     cache = None if asked.context is None else _cache(plan, found.module, asked.context, asked.batch)
     idle = sum(plan.params[name].nbytes for name in unused_by_text(plan, found.architecture.towers))

@@ -28,7 +28,7 @@ from weightloom.runtime.opening.foreign_code import ignored_code
 from weightloom.runtime.opening.opening import Opened, open_path
 from weightloom.runtime.preparing.casting import asked_dtype
 from weightloom.runtime.preparing.prepare import Prepared, prepare
-from weightloom.runtime.quantizing.quantized_model import as_asked, scales_checked
+from weightloom.runtime.quantizing.quantized_model import as_asked, scales_checked, unpacked
 from weightloom.runtime.quantizing.wish import Quantizing, asked_quantizing, form_for
 from weightloom.runtime.surgery.surgery import asked_surgery, operated
 from weightloom.runtime.surgery.surgery_file import SurgeryFile
@@ -83,7 +83,7 @@ def load(
         decided = Asked(architecture, task, text_only)
         found = prepare(opened, rules=rules, asked=decided, manager=manager, form=form_for(quantizing))
         found.plan.check(strict)
-        opened, found, changed = _changed(opened, found, wish, asked)
+        opened, found, changed = _changed(opened, unpacked(found, quantizing), wish, asked)
         found, cast = as_asked(found, wanted, quantizing)
         adapters, part = _part(wish.beside, found, opened.need_config().values, sharding)
         stored = found.plan if part is None else part.plan

@@ -23,7 +23,7 @@ from weightloom.runtime.opening.opening import Opened
 from weightloom.runtime.preparing.planner import Form, Planner, planner_of
 from weightloom.runtime.preparing.quantized_claim import refuse_unquantized
 from weightloom.runtime.preparing.quantized_set import QuantizedSet, quantized_set
-from weightloom.runtime.preparing.quantized_settings import Settings, names_in_files, settings_in
+from weightloom.runtime.preparing.quantized_settings import Settings, names_in_files, sections_apart, settings_in
 from weightloom.runtime.preparing.tied_heads import with_tied
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _quantized(module: nn.Module, open_target: Plan, read: Reading, planner: Pla
     settings = Settings(settings_in(own), names_in_files(open_target))
     found = quantized_set(open_target.params, settings, widths(module))
     refuse_unquantized(found.modules, read.config, planner.opened)
-    return found
+    return replace(found, notes=(*found.notes, *sections_apart(own)))
 
 
 def built(architecture: Architecture, config: Mapping[str, Any], names: Collection[str]) -> nn.Module:

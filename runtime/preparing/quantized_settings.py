@@ -13,6 +13,7 @@ from weightloom.engine import Plan
 from weightloom.engine.errors import ConfigError
 from weightloom.engine.quantizing.inference import Stated
 from weightloom.engine.quantizing.quantization import MODES
+from weightloom.engine.show import listed
 
 SECTIONS = ("quantization", "quantization_config")
 _SCALES = (".scales", "_scales")
@@ -20,10 +21,30 @@ _PARTS = (*_SCALES, ".biases", "_biases", ".weight", ".bias")
 
 
 def settings_in(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give the section of MLX's quantization; of another format's, which names its method, nothing."""
-    found = (config.get(name) for name in SECTIONS)
-    sections = (each for each in found if isinstance(each, Mapping) and each.get("quant_method") is None)
-    return next((each for each in sections if each), {})
+    """Give the section of MLX's quantization; of another format's, which names its method, nothing.
+
+    Raises ConfigError for a section that is none.
+    """
+    return next((section for _, section in _sections(config)), {})
+
+
+def sections_apart(config: Mapping[str, Any]) -> Iterator[str]:
+    """Say where two sections of MLX's quantization differ, of which the first one counts."""
+    found = list(_sections(config))
+    for name, section in found[1:]:
+        first, counts = found[0]
+        if section != counts:
+            odd = sorted(key for key in {*section, *counts} if section.get(key) != counts.get(key))
+            yield f"{first} and {name} differ in {listed(odd, 3)}: {first} counts"
+
+
+def _sections(config: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for name in SECTIONS:
+        section = config.get(name)
+        if section is not None and not isinstance(section, Mapping):
+            raise ConfigError(f"{name} is {section!r:.80}", expected="a mapping, or no such field", field=name)
+        if section and section.get("quant_method") is None:
+            yield name, section
 
 
 def paths_in_files(plan: Plan) -> dict[str, tuple[str, ...]]:
@@ -60,6 +81,7 @@ class Settings:
 
     def of(self, path: str) -> Stated:
         """Say what is stated of a module: by its name, or of all. Raises ConfigError for what cannot be."""
+        self._refuse_odd(path)
         own = [name for name in self._names(path) if isinstance(self.section.get(name), Mapping)]
         if not own:
             return _stated(self.section, "quantization", own=False)
@@ -74,6 +96,16 @@ class Settings:
                 field=f"quantization.{other}",
             )
         return first
+
+    def _refuse_odd(self, path: str) -> None:
+        for name in self._names(path):
+            if name in self.section and not isinstance(self.section[name], Mapping | bool):
+                raise ConfigError(
+                    f"quantization.{name} is {self.section[name]!r:.80}",
+                    expected="bits, group_size and mode, or true or false",
+                    tensor=path,
+                    field=f"quantization.{name}",
+                )
 
     def kept_dense(self, path: str) -> bool:
         """Say whether the section says that a module is not quantized."""

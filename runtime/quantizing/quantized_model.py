@@ -13,30 +13,36 @@ from weightloom.plugins.modules.quantized import quantize
 from weightloom.runtime.preparing.casting import Casting, casting
 from weightloom.runtime.preparing.prepare import Prepared, built
 from weightloom.runtime.preparing.quantized_set import QuantizedSet
-from weightloom.runtime.quantizing.quantized_plan import Packables, matrix_of
+from weightloom.runtime.quantizing.quantized_plan import Packables, matrix_of, unpacked_first
 from weightloom.runtime.quantizing.wish import Quantizing
 
 if TYPE_CHECKING:
     import mlx.nn as nn
 
 
-def as_asked(found: Prepared, dtype: str | None, quantizing: Quantizing | None) -> tuple[Prepared, Casting]:
-    """Give the model with its plan and its module as asked, and what was cast; `dtype` as `casting` takes it.
+def unpacked(found: Prepared, quantizing: Quantizing | None) -> Prepared:
+    """Give the model with what its files hold packed as floats, where that is asked for; raises as `unpacked_first`."""
+    if quantizing is None or not found.quantized.modules:
+        return found
+    plan = unpacked_first(found.plan, found.quantized.modules, quantizing)
+    plain = built(found.architecture, found.config, plan.params.keys())
+    return _with(found, plain, plan, {}, found.quantized.notes)
 
-    Raises UsageError for modules that are quantized already, or a recipe that packs none.
+
+def as_asked(found: Prepared, dtype: str | None, quantizing: Quantizing | None) -> tuple[Prepared, Casting]:
+    """Give a model, `unpacked` where that is asked for, cast and quantized, and what was cast.
+
+    `dtype` is as `casting` takes it. Raises UsageError for a recipe that packs no module.
     """
+    cast = casting(dtype, found.plan, found.architecture)
     if quantizing is None:
-        cast = casting(dtype, found.plan, found.architecture)
         return replace(found, plan=cast.of(found.plan)), cast
-    known, before = Packables(quantizing, found), found.quantized
-    plan = known.unpacked(found.plan)
-    module = _plain(found, plan) if before.modules else found.module
-    cast = casting(dtype, plan, found.architecture)
-    plan = known.cast(plan, cast)
+    known = Packables(quantizing, found)
+    plan = known.cast(found.plan, cast)
     done = known.packed(plan, found.config)
     if done is None:
-        return _with(found, module, plan, {}, before.notes), cast
-    return _with(found, module, done.plan, done.modules, (*before.notes, *done.notes)), cast
+        return replace(found, plan=plan), cast
+    return _with(found, found.module, done.plan, done.modules, (*found.quantized.notes, *done.notes)), cast
 
 
 def scales_checked(plan: Plan, modules: Mapping[str, Quantization]) -> Plan:
@@ -49,8 +55,3 @@ def _with(
 ) -> Prepared:
     quantize(module, modules)
     return replace(found, module=module, plan=plan, quantized=QuantizedSet(modules, notes))
-
-
-def _plain(found: Prepared, plan: Plan) -> nn.Module:
-    """Build the module again, with nothing packed in it."""
-    return built(found.architecture, found.config, plan.params.keys())

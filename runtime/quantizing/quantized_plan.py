@@ -135,6 +135,7 @@ def _dtypes_said(recipe: Recipe, plan: Plan) -> Iterator[str]:
         by_dtype.setdefault(dtype, []).append(name)
     for dtype, names in by_dtype.items():
         yield f"{'keep their dtype' if dtype is None else dtype} by the recipe: {', '.join(grouped_names(names))}"
+    yield from recipe.idle_tensors(plan.params)
 
 
 def _said(modules: Mapping[str, Quantization]) -> Iterator[str]:

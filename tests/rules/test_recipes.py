@@ -11,7 +11,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from weightloom.engine.errors import UsageError
+from weightloom.engine.errors import RuleError, UsageError
 from weightloom.engine.quantizing.quantization import Quantization
 from weightloom.engine.quantizing.recipe import Recipe
 from weightloom.rules.problems import RuleFileError
@@ -84,7 +84,7 @@ def test_the_first_rule_that_fits_counts(tmp_path: Path) -> None:
     assert chosen.modules["model.layers.2.self_attn.q_proj"] == Quantization(4, 16, "nvfp4")
     assert chosen.modules["model.layers.2.self_attn.k_proj"] == Quantization(2, 128)
     assert "model.embed_tokens" in chosen.dense
-    assert [str(rule.place) for rule in chosen.idle] == [f"{file}:8"]
+    assert [str(rule.place) for rule in chosen.idle] == [f"{file}:8:3"]
     assert recipe.dtypes(["a.bias", "a.weight"]) == {"a.bias": None, "a.weight": "F16"}
     assert Recipe("none").dtypes(["a.weight"]) == {}
 
@@ -123,6 +123,32 @@ def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, text: str, message
 
 def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
     assert len(said(tmp_path, HEAD + "- {pattern: '**', bits: 7}\n- {pattern: 1, bits: 4}\n- {bits: x}\n")) >= 4
+
+
+@pytest.mark.parametrize("text", ["", HEAD + "- {pattern: '**', bits: '4'}\n", HEAD + "- {pattern: '**', mode: fp4}\n"])
+def test_one_mistake_is_one_problem(tmp_path: Path, text: str) -> None:
+    assert len(said(tmp_path, text)) == 1
+
+
+@pytest.mark.parametrize("when", ["layer < 1", "missing > 2", "1 // (1 - 1)"])
+def test_a_condition_that_cannot_be_worked_out_is_told_with_its_place(tmp_path: Path, when: str) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(HEAD + f"- {{pattern: '**', bits: 4, when: '{when}'}}\n")
+    with pytest.raises(RuleError, match=r"cannot be worked out.* for lm_head") as caught:
+        read_recipe(file).chosen({"lm_head": (64, 64)}, {})
+    assert caught.value.file == f"{file}:4:3"
+
+
+def test_rules_that_find_no_parameter_are_told(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "schema: 1\nrecipe: mine\ntensors:\n- {pattern: '**.a', dtype: f32}\n- {pattern: '**.b', dtype: f32}\n"
+        "- {pattern: '**.c', dtype: keep, optional: true}\n- {pattern: 'x.*', dtype: f16}\n"
+    )
+    assert list(read_recipe(file).idle_tensors(["x.a"])) == [
+        f"no parameter for the rule **.b ({file}:5:3)",
+        f"no parameter for the rule x.* ({file}:7:3)",
+    ]
 
 
 def test_an_unknown_name_is_refused_with_the_nearest() -> None:

@@ -178,3 +178,21 @@ def test_mlx_lm_has_the_same_logits(tmp_path: Path, cli: Cli, kind: str, model: 
 def same(path: Path, back: Path) -> bool:
     names = ("model.safetensors", "config.json")
     return all((path / name).read_bytes() == (back / name).read_bytes() for name in names)
+
+
+@pytest.mark.parametrize("kind", ["fp8 blocks", "fp8 rows", "modelopt nvfp4", "gptq"])
+def test_the_canonical_layout_loads_again(tmp_path: Path, cli: Cli, kind: str) -> None:
+    source = made(tmp_path, kind, "llama")
+    assert cli("convert", source.path, tmp_path / "out", "--layout", "canonical").code == 0
+    np.testing.assert_allclose(logits(tmp_path / "out"), logits(source.path), rtol=0.05, atol=0.05)
+
+
+@pytest.mark.parametrize("kind", ["fp8 blocks", "fp8 rows", "modelopt nvfp4", "gptq"])
+def test_what_a_vendor_packed_is_not_packed_again_unless_that_is_asked_for(tmp_path: Path, cli: Cli, kind: str) -> None:
+    source = made(tmp_path, kind, "llama")
+    ran = cli("convert", source.path, tmp_path / "out", "--quantize", "4bit")
+    assert ran.code == 2
+    assert "21 modules are quantized already" in ran.err
+    assert not (tmp_path / "out").exists()
+    assert cli("convert", source.path, tmp_path / "out", "--quantize", "4bit", "--requantize").code == 0
+    assert config(tmp_path / "out")["quantization"] == {"group_size": 64, "bits": 4, "mode": "affine"}

@@ -13,7 +13,7 @@ from weightloom.engine import TensorSpec
 from weightloom.engine.errors import ConfigError
 from weightloom.engine.quantizing.quantization import AFFINE_BITS, AFFINE_GROUPS, BLOCK_MODES, Quantization
 from weightloom.runtime.preparing.quantized_set import QuantizedSet, quantized_set
-from weightloom.runtime.preparing.quantized_settings import Settings, settings_in
+from weightloom.runtime.preparing.quantized_settings import Settings, sections_apart, settings_in
 
 Specs = dict[str, TensorSpec]
 
@@ -204,7 +204,10 @@ def test_c35_an_override_may_be_under_the_name_in_the_file() -> None:
         ({}, {"quantization": {"group_size": 0}}, "group_size is 0"),
         ({}, {"quantization": {"group_size": 32, "mode": "nf4"}}, "mode is 'nf4'"),
         ({}, {"quantization": {"group_size": 32, "a": {"bits": "4"}}}, "quantization.a.bits is '4'"),
-        ({}, {"quantization": [32]}, "group_size is None"),
+        ({}, {"quantization": [32]}, r"quantization is \[32\]"),
+        ({}, {"quantization_config": "4bit"}, "quantization_config is '4bit'"),
+        ({}, {"quantization": {"group_size": 32, "a": "yes"}}, "quantization.a is 'yes'"),
+        ({}, {"quantization": {"group_size": 32, "a": None}}, "quantization.a is None"),
         ({}, {"quantization": {"group_size": 48}}, "2.66667 bits"),
         ({"a.weight": TensorSpec("F32", (8, 64))}, {"quantization": {"group_size": 32}}, "F32"),
         ({"a.weight": TensorSpec("U32", ())}, {"quantization": {"group_size": 32}}, "a has scales"),
@@ -226,3 +229,11 @@ def test_scales_without_a_weight_are_named() -> None:
     del params["a.weight"]
     with pytest.raises(ConfigError, match=r"a has scales and the weight \(none\)"):
         found(params, {"quantization": {"group_size": 32}})
+
+
+def test_two_sections_that_differ_are_told() -> None:
+    one, other = {"group_size": 64, "bits": 4}, {"group_size": 64, "bits": 8}
+    said = "quantization and quantization_config differ in 'bits': quantization counts"
+    assert list(sections_apart({"quantization": one, "quantization_config": other})) == [said]
+    assert not list(sections_apart({"quantization": one, "quantization_config": one}))
+    assert not list(sections_apart({"quantization": one, "quantization_config": {**other, "quant_method": "awq"}}))

@@ -74,6 +74,12 @@ def test_c74_unpacked_there_is_no_trace_in_the_config(cli: Cli, tmp_path: Path, 
     )
 
 
+def test_unpacked_in_the_published_layout_nothing_is_said_to_stay_packed(cli: Cli, tmp_path: Path) -> None:
+    assert cli("convert", packable(tmp_path / "source"), tmp_path / "q", "--quantize", "4bit").code == 0
+    assert "23 modules stay packed" in cli("convert", tmp_path / "q", tmp_path / "hf", "--layout", "hf").out
+    assert "stay packed" not in cli("convert", tmp_path / "q", tmp_path / "d", "--layout", "hf", "--dequantize").out
+
+
 def test_a_model_in_parts_unpacks_to_the_dtype_asked_for(cli: Cli, tmp_path: Path) -> None:
     source = packable(tmp_path / "source")
     assert cli("convert", source, tmp_path / "q", "--quantize", "mxfp4").code == 0
@@ -189,7 +195,7 @@ def test_a_recipe_that_finds_nothing_is_refused(cli: Cli, tmp_path: Path) -> Non
     ran = cli("convert", packable(tmp_path / "source"), tmp_path / "out", "--quantize", recipe)
     assert ran.code == 2
     assert "the recipe mine quantizes none of 23 modules" in ran.err
-    assert f"no module for the rule **.up ({recipe}:4)" in ran.err
+    assert f"no module for the rule **.up ({recipe}:4:3)" in ran.err
 
 
 def test_without_an_architecture_nothing_says_what_can_be_quantized(cli: Cli, tmp_path: Path) -> None:

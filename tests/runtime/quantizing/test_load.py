@@ -16,6 +16,7 @@ from weightloom.engine.errors import NotInvertible, UsageError
 from weightloom.engine.quantizing.quantization import Quantization
 from weightloom.plugins.modules.binding import parameters
 from weightloom.rules.recipe_file import find_recipe
+from weightloom.runtime import Fusing
 
 
 @pytest.mark.parametrize("recipe", ["4bit", "mxfp4", "nvfp4", "mixed_3_6"])
@@ -124,3 +125,36 @@ def test_generate_quantizes_as_it_reads(cli: Cli, tmp_path: Path) -> None:
     ran = cli("generate", source, "--prompt", "ab", "--max-tokens", "2", "--quantize", "4bit", "--json")
     assert ran.code == 0, ran
     assert "quantized: 23 modules to 4 bits in groups of 64 (affine)" in ran.data["notes"]
+
+
+PRUNING = """version: 1
+operations:
+- op: prune
+  granularity: attention_head
+  pattern: '**.self_attn.**'
+  head_ids: [1, 3]
+"""
+
+
+def test_dense_unpacks_before_surgery_as_a_conversion_does(cli: Cli, tmp_path: Path) -> None:
+    """Two heads of four are half a group of what is packed."""
+    assert cli("convert", packable(tmp_path / "source"), tmp_path / "q", "--quantize", "4bit").code == 0
+    surgery = tmp_path / "surgery.yaml"
+    surgery.write_text(PRUNING)
+    assert cli("convert", tmp_path / "q", tmp_path / "out", "--surgery", surgery, "--dequantize").code == 0
+    m = wl.load(tmp_path / "q", surgery=surgery, quantize="dense")
+    np.testing.assert_array_equal(logits(m.model), logits(wl.load(tmp_path / "out").model))
+
+
+def test_dense_unpacks_before_adapters_are_fused_as_a_conversion_does(cli: Cli, tmp_path: Path) -> None:
+    from tests.cases.fixtures import filled
+    from tests.cases.test_adapter_load import adapter
+
+    assert cli("convert", packable(tmp_path / "source"), tmp_path / "q", "--quantize", "4bit").code == 0
+    q = "base_model.model.model.layers.0.self_attn.q_proj"
+    factors = filled({f"{q}.lora_A.weight": (2, 64), f"{q}.lora_B.weight": (64, 2)})
+    folder = adapter(tmp_path / "adapter", factors)
+    m = wl.load(tmp_path / "q", adapter=Fusing(folder), quantize="dense")
+    assert not [note for note in m.notes if "lost" in note]
+    assert cli("convert", tmp_path / "q", tmp_path / "out", "--adapter", folder, "--dequantize").code == 0
+    np.testing.assert_array_equal(logits(m.model), logits(wl.load(tmp_path / "out").model))

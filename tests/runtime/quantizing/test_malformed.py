@@ -73,6 +73,14 @@ def test_a_module_without_scales_is_refused(packed: Packed, tmp_path: Path, name
     source = broken(packed(name, recipe), tmp_path / "broken", change)
     with pytest.raises(WeightloomError, match=_in_any_form(MODULES[name])):
         wl.load(source)
+    _refused_by_conversions(source, tmp_path)
+
+
+def _refused_by_conversions(source: Path, folder: Path) -> None:
+    for layout in ("hf", "canonical"):
+        with pytest.raises(WeightloomError):
+            convert(source, Order(folder / layout, layout), Wish())
+        assert not (folder / layout).exists()
 
 
 def _in_any_form(module: str) -> str:
@@ -105,6 +113,8 @@ def test_scales_that_do_not_belong_are_refused(
     source = broken(packed(name, recipe), tmp_path / "broken", change)
     with pytest.raises(WeightloomError, match=_in_any_form(MODULES[name])):
         wl.load(source)
+    if fault != "no number":
+        _refused_by_conversions(source, tmp_path)
 
 
 @pytest.mark.parametrize("name", MODULES)
