@@ -184,7 +184,7 @@ def same(path: Path, back: Path) -> bool:
 def test_the_canonical_layout_loads_again(tmp_path: Path, cli: Cli, kind: str) -> None:
     source = made(tmp_path, kind, "llama")
     assert cli("convert", source.path, tmp_path / "out", "--layout", "canonical").code == 0
-    np.testing.assert_allclose(logits(tmp_path / "out"), logits(source.path), rtol=0.05, atol=0.05)
+    np.testing.assert_allclose(logits(tmp_path / "out"), logits(source.path), rtol=0.1, atol=0.3)
 
 
 @pytest.mark.parametrize("kind", ["fp8 blocks", "fp8 rows", "modelopt nvfp4", "gptq"])
