@@ -82,7 +82,7 @@ def plain() -> Job:
     """Load with one virtual file after another."""
     from weightloom.engine.reading.fetch import fetching
     from weightloom.engine.reading.meter import Meter
-    from weightloom.plugins import qwen3_moe as _  # noqa: F401
+    from weightloom.plugins.architectures import qwen3_moe as _  # noqa: F401
 
     def job(folder: Path) -> object:
         plan = planned(folder)
@@ -98,7 +98,7 @@ def several_at_once() -> Job:
 
     from weightloom.engine.reading.fetch import fetching
     from weightloom.engine.reading.meter import Meter
-    from weightloom.plugins import qwen3_moe as _  # noqa: F401
+    from weightloom.plugins.architectures import qwen3_moe as _  # noqa: F401
 
     def job(folder: Path) -> object:
         plan = planned(folder)
@@ -121,7 +121,7 @@ def pinned() -> Job:
     from weightloom.engine.reading.cuda_memory import cuda_available
     from weightloom.engine.reading.fetch import fetching
     from weightloom.engine.reading.meter import Meter
-    from weightloom.plugins import qwen3_moe as _  # noqa: F401
+    from weightloom.plugins.architectures import qwen3_moe as _  # noqa: F401
 
     if not cuda_available():
         raise SystemExit("no CUDA, or no cuda-bindings")
@@ -136,7 +136,7 @@ def pinned() -> Job:
 
 def weightloom() -> Job:
     """Load as a user does."""
-    from weightloom.plugins import qwen3_moe as _  # noqa: F401
+    from weightloom.plugins.architectures import qwen3_moe as _  # noqa: F401
     from weightloom.runtime.loading.loading import load
 
     return lambda folder: load(folder).model

@@ -54,7 +54,7 @@ def read_bytes() -> Job:
 
 def weightloom() -> Job:
     """Load the model as a user does."""
-    from weightloom.plugins import llama, qwen3_moe  # noqa: F401
+    from weightloom.plugins.architectures import llama, qwen3_moe  # noqa: F401
     from weightloom.runtime.loading.loading import load
 
     return load

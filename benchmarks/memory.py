@@ -27,7 +27,7 @@ def model() -> Model:
 
 def load(source: Path) -> Job:
     """Load as a user does."""
-    from weightloom.plugins import qwen3_moe as _  # noqa: F401
+    from weightloom.plugins.architectures import qwen3_moe as _  # noqa: F401
     from weightloom.runtime.loading.loading import load
 
     return lambda: load(source)
@@ -35,7 +35,7 @@ def load(source: Path) -> Job:
 
 def load_lazily(source: Path) -> Job:
     """Load, and use nothing."""
-    from weightloom.plugins import qwen3_moe as _  # noqa: F401
+    from weightloom.plugins.architectures import qwen3_moe as _  # noqa: F401
     from weightloom.runtime.loading.loading import load
 
     return lambda: load(source, lazy=True)
@@ -43,7 +43,7 @@ def load_lazily(source: Path) -> Job:
 
 def use_one_layer(source: Path) -> Job:
     """Load lazily, and use the experts of one layer."""
-    from weightloom.plugins import qwen3_moe as _  # noqa: F401
+    from weightloom.plugins.architectures import qwen3_moe as _  # noqa: F401
     from weightloom.runtime.loading.loading import load
 
     def job() -> object:

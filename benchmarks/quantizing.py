@@ -28,7 +28,7 @@ def model() -> Model:
 
 def weightloom() -> Job:
     """Convert as a user does."""
-    from weightloom.plugins import qwen3_moe as _  # noqa: F401
+    from weightloom.plugins.architectures import qwen3_moe as _  # noqa: F401
     from weightloom.runtime.choosing.choice import Wish
     from weightloom.runtime.converting.conversion import Order, convert
     from weightloom.runtime.quantizing.wish import asked_quantizing

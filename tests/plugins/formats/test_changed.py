@@ -11,7 +11,7 @@ import pytest
 import weightloom as wl
 from tests.plugins.formats.vendors import VENDORS, make
 from weightloom.engine.errors import NotInvertible
-from weightloom.plugins.binding import parameters
+from weightloom.plugins.modules.binding import parameters
 
 MODULE = "model.layers.0.mlp.up_proj"
 
