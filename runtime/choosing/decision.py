@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import get_args
 
@@ -85,7 +86,8 @@ def decide(
         found = manager.architecture(model_type, asked.architecture, evidence)
         reading = Reading(found, config.values, first + model_rules(found, config.values, read_as))
     towers = Fact(str(evidence.vision), evidence.vision.field, str(config.path))
-    return Decision(repaired_reading(reading), read_as, evidence, (named, *evidence.kind.facts, towers))
+    unnamed = tuple(_unnamed(reading, config))
+    return Decision(repaired_reading(reading), read_as, evidence, (named, *evidence.kind.facts, *unnamed, towers))
 
 
 def gather(opened: Opened, task: str | None = None) -> Evidence:
@@ -135,6 +137,14 @@ def _model_type(config: Config, manager: PluginManager) -> tuple[str, Fact]:
         file=config.path,
         field="model_type",
     )
+
+
+def _unnamed(reading: Reading, config: Config) -> Iterator[Fact]:
+    """Say so where the class is none that the architecture names: the model type alone decided."""
+    names, seen = reading.architecture.class_names, config.class_name
+    if reading.half is None and names and seen is not None and seen not in names:
+        said = f"architectures[0] {seen!r} is none of those that {reading.architecture.name} names: {', '.join(names)}"
+        yield Fact(said, "architectures[0]", str(config.path))
 
 
 def _refuse_unknown(task: str | None) -> None:

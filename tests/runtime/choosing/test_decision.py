@@ -233,3 +233,10 @@ def test_a_drafter_is_not_taken_for_the_model_that_it_guesses_for(tmp_path: Path
     path = write_model(tmp_path, "llama", config_of("llama", **changes))
     with pytest.raises(PluginError, match=r"llama: it is for generate, and .*(DFlashDraftModel|dflash_config)"):
         load(path)
+
+
+def test_a_class_that_the_architecture_does_not_name_is_said(tmp_path: Path, cli: Cli) -> None:
+    path = write_model(tmp_path, "llama", config_of("llama", architectures=["LoopCoderForCausalLM"]))
+    assert "'LoopCoderForCausalLM' is none of those that llama names: LlamaForCausalLM" in cli("inspect", path).out
+    changed(path, architectures=["LlamaForCausalLM"])
+    assert "none of those" not in cli("inspect", path).out
