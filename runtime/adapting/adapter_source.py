@@ -36,9 +36,11 @@ class AdapterSource:
 def open_adapter(path: Path) -> AdapterSource:
     """Open a directory that PEFT or mlx-lm wrote; of the weights the headers are read.
 
-    Raises CheckpointError for a directory without an adapter, or with one of each; ConfigError for a config that is
-    off or asks for what is not done here.
+    Raises CheckpointError for what is no directory, or one without an adapter or with one of each; ConfigError
+    for a config that is off or asks for what is not done here.
     """
+    if not path.is_dir():
+        raise CheckpointError("there is no such directory", expected="the directory of an adapter", file=path)
     kinds = [open_kind for name, open_kind in _KINDS.items() if (path / name).is_file()]
     if len(kinds) != 1:
         raise CheckpointError(

@@ -28,7 +28,7 @@ def rebuilt(found: Prepared, done: Operated) -> Prepared:
         raise UsageError(
             "surgery prunes the text model alone of a checkpoint of several",
             expected="a checkpoint of one model",
-            hint="save the text model first, then prune it",
+            hint="prune the whole on disk (weightloom convert --surgery), then load its text model",
             field="surgery",
         )
     names, architecture = done.plan.params, found.architecture

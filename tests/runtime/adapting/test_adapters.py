@@ -12,6 +12,7 @@ from tests.cases.test_adapter_load import ATTENTION, adapter, changed, delta, lo
 from tests.runtime.models import runnable, write_model
 from tests.runtime.support import Cli
 from weightloom.engine.errors import CheckpointError, UsageError
+from weightloom.runtime import convert_adapter
 from weightloom.runtime.loading.loading import load
 
 V = f"{ATTENTION}.v_proj"
@@ -113,6 +114,8 @@ def test_a_directory_without_an_adapter(base: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(CheckpointError, match=r"neither adapter_model\.safetensors nor adapters\.safetensors"):
         load(base, adapter=tmp_path / "empty")
+    with pytest.raises(CheckpointError, match="there is no such directory"):
+        convert_adapter(tmp_path / "nowhere", tmp_path / "out", base=base)
 
 
 def test_generate_with_an_adapter(cli: Cli, tmp_path: Path) -> None:
