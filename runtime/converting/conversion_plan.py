@@ -29,6 +29,7 @@ from weightloom.runtime.preparing.planner import Form
 from weightloom.runtime.preparing.prepare import Prepared
 from weightloom.runtime.preparing.quantized_settings import SECTIONS
 from weightloom.runtime.quantizing.config_section import written_names
+from weightloom.runtime.quantizing.quantized_model import scales_checked
 from weightloom.runtime.quantizing.quantized_plan import Packables, Quantized
 from weightloom.runtime.quantizing.wish import Quantizing
 from weightloom.runtime.saving.order import CANONICAL, ORIGINAL
@@ -91,7 +92,7 @@ def conversion_plan(
     if block is not None and (adapters or surgery is not None):
         plan, block = with_floats(plan, block), None  # what is done to the scales of codes would be passed over
     known = None if quantizing is None else Packables(quantizing, _prepared(opened, choice, form or Form.FLOATS))
-    plan = plan if known is None else known.unpacked(plan)
+    plan = _looked_at(plan, target.prepared) if known is None else known.unpacked(plan)
     if adapters and target.architecture is not None:
         refuse_unless_taken(target.architecture)
     fusing = fused(Base(plan, only_shipped(choice).rules_in, config), adapters, losses) if adapters else Fused(plan)
@@ -118,6 +119,11 @@ def _refuse_broken(obstacle: WeightloomError | None) -> None:
     """Raise what is wrong with packed modules: it would be carried over, or taken for something else."""
     if obstacle is not None and (obstacle.tensor is not None or (obstacle.field or "").startswith(SECTIONS)):
         raise obstacle
+
+
+def _looked_at(plan: Plan, model: Prepared | None) -> Plan:
+    """Give the plan that refuses scales of MLX's packing that are no numbers; a vendor's are looked at by now."""
+    return plan if model is None or model.vendor is not None else scales_checked(plan, model.quantized.modules)
 
 
 def _prepared(opened: Opened, choice: Choice, form: Form) -> Prepared:
