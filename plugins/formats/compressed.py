@@ -49,7 +49,9 @@ def unpack(stored: Stored, dense: bool) -> Unpacking:
     _check_format(stored.section)
     schemes = Schemes.of(stored.section)
     modules = (*_from_packed(stored.specs, schemes, dense), *_from_codes(stored.specs, schemes, dense))
-    refuse_orphans(stored.specs, modules, (".weight_scale", ".weight_global_scale", ".weight_zero_point"))
+    refuse_orphans(
+        stored.specs, modules, (".weight_scale", ".weight_global_scale", ".weight_zero_point", ".weight_g_idx")
+    )
     return Unpacking(modules, RULES)
 
 
@@ -93,10 +95,10 @@ def _mxfp4(stem: str, specs: Mapping[str, TensorSpec], dense: bool) -> PackedMod
 
 
 def _integers(stem: str, specs: Mapping[str, TensorSpec], scheme: Scheme, dense: bool) -> PackedModule:
-    zeros = ("zero_point",) if f"{stem}.weight_zero_point" in specs else ()
-    index = ("g_idx",) if f"{stem}.weight_g_idx" in specs else ()
-    sources = _sources(stem, specs, "packed", "scale", "shape", *zeros, *index)
-    coding = PackedIntegers(scheme.bits, bool(zeros), bool(index))
+    zeros, index = (end in scheme.companions or f"{stem}.weight_{end}" in specs for end in ("zero_point", "g_idx"))
+    more = (*(("zero_point",) if zeros else ()), *(("g_idx",) if index else ()))
+    sources = _sources(stem, specs, "packed", "scale", "shape", *more)
+    coding = PackedIntegers(scheme.bits, zeros, index)
     return _as_mlx_has_it(sources, coding, specs, scheme.bits, dense or scheme.reordered)
 
 
@@ -122,6 +124,8 @@ def _from_codes(specs: Mapping[str, TensorSpec], schemes: Schemes, dense: bool) 
             yield fp8_module(weight, specs, scheme.block, schemes.plain, dense)
             continue
         schemes.plain.refuse(weight)
+        # Zero points of bytes are not read: those that are there belong to nothing, and are refused as such.
+        needed(weight, (f"{weight}_{end}" for end in scheme.companions), specs)
         sources = Sources(Place(stem, "."), needed(weight, (weight, f"{weight}_scale"), specs))
         yield _as_mlx_has_it(sources, SignedBytes(), specs, scheme.bits, dense)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,11 @@ from weightloom.engine.mapping.listing import covers
 from weightloom.plugins.formats.listed import Listed
 from weightloom.plugins.quantization import SECTION
 
+# Zero points of a range that is not around 0, and the groups of columns that were put in another order.
+_NEEDED: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {
+    "zero_point": lambda weights: weights.get("symmetric") is False,
+    "g_idx": lambda weights: weights.get("actorder") in (True, "group"),
+}
 _FIELD = f"{SECTION}.config_groups"
 
 
@@ -18,13 +23,15 @@ _FIELD = f"{SECTION}.config_groups"
 class Scheme:
     """How the weights of a group are coded: bits, `float` or `int`, and the size of a block where there are blocks.
 
-    `reordered`: the columns of a group may lie apart.
+    `reordered`: the columns of a group may lie apart. `companions` are the ends of names that tensors of it must have
+    beside codes and scales.
     """
 
     bits: int
     kind: str
     block: tuple[int, int] | None
     reordered: bool
+    companions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,4 +90,10 @@ def _scheme(weights: Mapping[str, Any], where: str) -> Scheme:
         block = [int(size) for size in block.split("x") if size.isdigit()]
     if block is not None and (not isinstance(block, list) or len(block) != 2 or not all(type(n) is int for n in block)):
         raise ConfigError(f"block_structure is {block!r}", expected="rows and columns of a block", field=where)
-    return Scheme(bits, kind, None if block is None else (block[0], block[1]), weights.get("actorder") is not None)
+    return Scheme(
+        bits,
+        kind,
+        None if block is None else (block[0], block[1]),
+        weights.get("actorder") is not None,
+        tuple(end for end, is_needed in _NEEDED.items() if is_needed(weights)),
+    )

@@ -238,9 +238,13 @@ VENDORS = {
         False,
     ),
     "compressed int4": Vendor(integers(4, 32, zeros=False), compressed("pack-quantized", num_bits=4), True),
-    "compressed int4 with zeros": Vendor(integers(4, 32, zeros=True), compressed("pack-quantized", num_bits=4), True),
+    "compressed int4 with zeros": Vendor(
+        integers(4, 32, zeros=True), compressed("pack-quantized", num_bits=4, symmetric=False), True
+    ),
     "compressed int8": Vendor(integers(8, 32, zeros=False), compressed("pack-quantized", num_bits=8), True),
-    "compressed int3": Vendor(integers(3, 32, zeros=True), compressed("pack-quantized", num_bits=3), True),
+    "compressed int3": Vendor(
+        integers(3, 32, zeros=True), compressed("pack-quantized", num_bits=3, symmetric=False), True
+    ),
     "compressed bytes": Vendor(signed, compressed("int-quantized", num_bits=8, strategy="channel"), True),
     "gptq": Vendor(gptq(4, 32, 1), {"quant_method": "gptq", "bits": 4, "group_size": 32, "desc_act": False}, True),
     "gptq 8 bits": Vendor(gptq(8, 32, 1), {"quant_method": "gptq", "bits": 8, "group_size": 32}, True),
