@@ -35,10 +35,11 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class PackedModule:
-    """One quantized module, and how MLX has it: `how` None means as floats."""
+    """One quantized module, and how MLX has it: `how` None means as floats; `rounded`, that the numbers are others."""
 
     packed: Packed
     how: Quantization | None
+    rounded: bool = False
 
 
 @dataclass(frozen=True)

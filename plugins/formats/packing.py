@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from weightloom.engine import ConversionOp, WeightConverter
 from weightloom.engine.codings.coding import Coding, Native
@@ -49,7 +49,7 @@ def kept(sources: Sources, coding: Native, how: Quantization, parts: Sequence[st
 
 def recoded(sources: Sources, coding: Coding) -> PackedModule:
     """Code the numbers anew, in MXFP8."""
-    return _module(sources, PLAIN, RecodeMxfp8(coding), MXFP8)
+    return replace(_module(sources, PLAIN, RecodeMxfp8(coding), MXFP8), rounded=True)
 
 
 def floats(sources: Sources, coding: Coding) -> PackedModule:

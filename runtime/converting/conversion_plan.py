@@ -10,7 +10,7 @@ from weightloom.engine.errors import UsageError, WeightloomError
 from weightloom.engine.mapping.ruleset import RuleSet
 from weightloom.engine.plan import Plan
 from weightloom.engine.planning.build import build_plan
-from weightloom.engine.planning.floats import check_floats, with_floats
+from weightloom.engine.planning.floats import check_floats
 from weightloom.engine.planning.fresh import save_plan
 from weightloom.engine.quantizing.quantization import Quantization
 from weightloom.runtime.adapting.adapter_plan import refuse_unless_taken
@@ -18,7 +18,6 @@ from weightloom.runtime.adapting.fusing import Base, Fused, fused
 from weightloom.runtime.adapting.losses import AS_DENSE, Loss, LossPolicy
 from weightloom.runtime.adapting.wish import Weighted
 from weightloom.runtime.choosing.choice import Choice, only_shipped
-from weightloom.runtime.configs.fp8_config import block_size
 from weightloom.runtime.configs.installed import installed_architecture
 from weightloom.runtime.extras import need_mlx
 from weightloom.runtime.inspecting.reading import plan_opened
@@ -82,16 +81,11 @@ def conversion_plan(
         cast = casting(dtype, plan, installed_architecture(config))
         same = build_plan(opened.checkpoint, RuleSet(()))
         return ConversionPlan(cast.by_source(plan).of(same), notes=cast.notes, dtype=cast.dtype)
-    block = block_size(config) if layout == MLX and quantizing is None else None
-    # No architecture has parameters for codes.
-    by_rules = choice if block is None else replace(choice, wish=replace(choice.wish, open_target=True))
-    form = None if block is not None else _form(layout, quantizing)
-    plan, target = plan_opened(opened, by_rules, form)
+    form = _form(layout, quantizing)
+    plan, target = plan_opened(opened, choice, form)
     _refuse_broken(target.obstacle)
     plan.check()
-    if block is not None and (adapters or surgery is not None):
-        plan, block = with_floats(plan, block), None  # what is done to the scales of codes would be passed over
-    known = None if quantizing is None else Packables(quantizing, _prepared(opened, choice, form or Form.FLOATS))
+    known = None if quantizing is None else Packables(quantizing, _prepared(opened, choice, form))
     plan = _looked_at(plan, target.prepared) if known is None else known.unpacked(plan)
     if adapters and target.architecture is not None:
         refuse_unless_taken(target.architecture)
@@ -104,7 +98,7 @@ def conversion_plan(
     cast = casting(dtype, plan, target.architecture or installed_architecture(config))
     plan = cast.of(plan) if known is None else known.cast(plan, cast)
     if layout == MLX:
-        plan = _floats(plan, block)
+        check_floats(plan)
     packed = None if known is None else known.packed(plan, config)
     plan = plan if packed is None else packed.plan
     vendor = target.packed
@@ -149,14 +143,6 @@ def _form(layout: str, quantizing: Quantizing | None) -> Form:
 
 def _by_config(choice: Choice, values: Mapping[str, Any]) -> Choice:
     return choice if choice.config is None else replace(choice, config=replace(choice.config, values=values))
-
-
-def _floats(plan: Plan, block: tuple[int, int] | None) -> Plan:
-    """Turn codes into floats, which are all that the layout's readers take."""
-    if block is not None:
-        return with_floats(plan, block)
-    check_floats(plan)
-    return plan
 
 
 def _target_rules(choice: Choice, layout: str) -> RuleSet:

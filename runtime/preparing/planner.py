@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 
 class Form(Enum):
-    """How a vendor's packed modules go on: packed, as MLX does here; packed as others know it too; or as floats."""
+    """How a vendor's packed modules go on: packed, as MLX does here; packed as others know it too, with
+    the same numbers; or as floats.
+    """
 
     PACKED = "packed"
     SHARED = "shared"
@@ -157,7 +159,9 @@ def _in_form(found: QuantizationFormat, stored: Stored, form: Form) -> Unpacking
     if form is not Form.SHARED:
         return made
     floats = {each.packed.sources: each for each in found.unpack(stored, True).modules}
-    modules = (floats[m.packed.sources] if m.how is not None and m.how.scaled else m for m in made.modules)
+    modules = (
+        floats[m.packed.sources] if m.rounded or (m.how is not None and m.how.scaled) else m for m in made.modules
+    )
     return replace(made, modules=tuple(modules))
 
 

@@ -2,8 +2,8 @@
 
 mlx-lm looks for the rotary settings where configs had them before Transformers 5: `rope_theta`, `rope_scaling` and
 `partial_rotary_factor` beside the sizes, `rope_local_base_freq` for sliding layers; and infinity as a number, not as
-Transformers 5 spells it. Weights in blocks of FP8 codes are floats there, and their config says nothing of blocks.
-Other fields are rule data.
+Transformers 5 spells it. Other
+fields are rule data.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from weightloom.rules.config_fields import Wanted
 from weightloom.runtime.choosing.choice import Choice
 from weightloom.runtime.configs.config import plain_number
 from weightloom.runtime.configs.config_text import repaired, strict_json
-from weightloom.runtime.configs.fp8_config import without_blocks
 from weightloom.runtime.configs.installed import installed_architecture
 from weightloom.runtime.configs.repairs import repaired_fields
 from weightloom.runtime.opening.layout_record import MLX
@@ -42,8 +41,7 @@ def config_in(layout: str, choice: Choice, raw: bytes) -> bytes:
     reader = installed_architecture(before)
     numbers = repaired_fields(reader, json.loads(text, object_hook=plain_number)) if layout == MLX else before
     plain = with_plain_rope(numbers) if layout == MLX else before
-    floats = without_blocks(plain) if MLX in (layout, choice.layout) else plain
-    after = with_fields(floats, wanted, repaired_fields(reader, before))
+    after = with_fields(plain, wanted, repaired_fields(reader, before))
     return text.encode() if after == before else strict_json(after)
 
 

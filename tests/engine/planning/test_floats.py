@@ -17,12 +17,14 @@ from weightloom.engine import (
     Concatenate,
     MergeModulelist,
     PlanError,
+    RuleSet,
     TensorSpec,
     WeightConverter,
-    WeightRenaming,
-    build_plan,
 )
-from weightloom.engine.planning.floats import check_floats, with_floats
+from weightloom.engine.codings.fp8_blocks import Fp8Blocks
+from weightloom.engine.ops.coded import DequantizeCodes
+from weightloom.engine.planning.floats import check_floats
+from weightloom.engine.planning.unpacking import Packed, plan_unpacked
 
 ROWS, COLUMNS, BLOCK = 5, 7, (2, 3)
 Values = np.ndarray[Any, Any]
@@ -39,6 +41,11 @@ def values(codes: Values, scales: Values) -> Values:
     return e4m3(codes) * scales[rows // BLOCK[0], columns // BLOCK[1]]
 
 
+def unpacked(name: str) -> Packed:
+    names = (name, f"{name}_scale_inv")
+    return Packed(WeightConverter(names, name, [DequantizeCodes(Fp8Blocks(BLOCK))]), names, (name,))
+
+
 def test_codes_are_floats_before_anything_else_is_done(tmp_path: Path) -> None:
     """Two stacked products and their scales, joined unequally to blocks; what is no code stays as it is."""
     parts = {(n, side): coded(10 * n + len(side)) for n in range(2) for side in ("gate", "up")}
@@ -48,12 +55,10 @@ def test_codes_are_floats_before_anything_else_is_done(tmp_path: Path) -> None:
         tensors[f"e.{n}.{side}"] = of_array(codes, "F8_E4M3")
         tensors[f"e.{n}.{side}_scale_inv"] = of_array(scales, "F32")
     joined = [MergeModulelist(0), Concatenate(1)]
-    rules = [
-        WeightConverter(["e.*.gate", "e.*.up"], "e.gate_up", joined),
-        WeightConverter(["e.*.gate_scale_inv", "e.*.up_scale_inv"], "e.gate_up_scale_inv", joined),
-    ]
+    rules = RuleSet((WeightConverter(["e.*.gate", "e.*.up"], "e.gate_up", joined),))
+    decoded = [unpacked(f"e.{n}.{side}") for n, side in parts]
     with opened(tensors, tmp_path) as checkpoint:
-        plan = with_floats(build_plan(checkpoint, rules), BLOCK)
+        plan = plan_unpacked(checkpoint, decoded, rules)
         assert plan.params == {
             "e.gate_up": TensorSpec("BF16", (2, 2 * ROWS, COLUMNS)),
             "norm": TensorSpec("BF16", (4,)),
@@ -67,38 +72,25 @@ def test_codes_are_floats_before_anything_else_is_done(tmp_path: Path) -> None:
     ).read_bytes()
 
 
-def specs(codes: tuple[int, ...], scales: tuple[int, ...] | None, dtype: str = "F32") -> dict[str, TensorSpec]:
-    found = {"a.weight": TensorSpec("F8_E4M3", codes)}
-    return found if scales is None else found | {"a.weight_scale_inv": TensorSpec(dtype, scales)}
+def specs(codes: tuple[int, ...], scales: tuple[int, ...], dtype: str = "F32") -> dict[str, TensorSpec]:
+    return {"a": TensorSpec("F8_E4M3", codes), "a_scale_inv": TensorSpec(dtype, scales)}
 
 
 @pytest.mark.parametrize(
     ("tensors", "seen"),
     [
-        (specs((5, 7), None), "a.weight is made of codes"),
         (specs((5, 7), (3, 2)), "scales of F32 .*for codes of"),
         (specs((5, 7), ()), "scales of"),
         (specs((5,), (3,)), "codes of"),
-        (specs((5, 7), (3, 3), "I32"), "scales of I32"),
+        (specs((5, 7), (3, 3), "I32"), "scales of a quantized weight is I32"),
     ],
 )
 def test_what_makes_no_floats_is_an_error(tensors: dict[str, TensorSpec], seen: str) -> None:
+    checkpoint = Checkpoint.from_specs(tensors)
     with pytest.raises(PlanError, match=seen):
-        _ = [group.made for group in with_floats(plan_specs(tensors, []), BLOCK).groups]
-
-
-def test_scales_that_go_together_with_other_tensors_are_an_error() -> None:
-    tensors = specs((5, 7), (3, 3)) | {"b": TensorSpec("F32", (3, 3))}
-    rule = WeightConverter(["a.weight_scale_inv", "b"], "c", [Concatenate(0)])
-    with pytest.raises(PlanError, match=r"a.weight_scale_inv goes into one parameter with what is no scale"):
-        with_floats(build_plan(Checkpoint.from_specs(tensors), [rule]), BLOCK)
+        _ = [group.made for group in plan_unpacked(checkpoint, [unpacked("a")], RuleSet(())).groups]
 
 
 def test_codes_that_nothing_turns_into_floats_are_an_error() -> None:
-    with pytest.raises(PlanError, match=r"a\.weight is made of codes"):
+    with pytest.raises(PlanError, match=r"a is made of codes"):
         check_floats(plan_specs(specs((5, 7), (3, 3)), []))
-
-
-def test_floats_stay_as_they_are() -> None:
-    plan = plan_specs({"a.weight": TensorSpec("BF16", (5, 7))}, [WeightRenaming("a", "b")])
-    assert with_floats(plan, BLOCK).groups == plan.groups

@@ -34,7 +34,15 @@ PACKED = {
     "gptq": {"group_size": 32, "bits": 4, "mode": "affine"},
     "awq": {"group_size": 32, "bits": 4, "mode": "affine"},
 }
-FLOATS = ("fp8 blocks", "fp8 rows", "modelopt nvfp4", "compressed nvfp4", "compressed floats")
+FLOATS = (
+    "fp8 blocks",
+    "compressed blocks",
+    "fp8 wide",
+    "fp8 rows",
+    "modelopt nvfp4",
+    "compressed nvfp4",
+    "compressed floats",
+)
 
 
 def made(folder: Path, kind: str, model: str = "qwen3_moe") -> Made:
