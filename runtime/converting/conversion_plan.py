@@ -138,7 +138,7 @@ def _form(layout: str, quantizing: Quantizing | None) -> Form:
     """Say how modules go on that a vendor packed: files have no place for factors, nor published ones for packing."""
     if quantizing is not None:
         return Form.FLOATS if quantizing.unpack else Form.PACKED
-    return Form.SHARED if layout in (CANONICAL, MLX) else Form.FLOATS
+    return {CANONICAL: Form.SHARED, MLX: Form.EXACT}.get(layout, Form.FLOATS)
 
 
 def _by_config(choice: Choice, values: Mapping[str, Any]) -> Choice:

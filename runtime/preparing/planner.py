@@ -13,7 +13,7 @@ from weightloom.engine.errors import ConfigError, WeightloomError
 from weightloom.engine.mapping.claims import KeepDtype
 from weightloom.engine.planning.unpacking import plan_unpacked
 from weightloom.plugins.discovery.format_manager import FormatManager
-from weightloom.plugins.quantization import SECTION, QuantizationFormat, Stored, Unpacking
+from weightloom.plugins.quantization import SECTION, PackedModule, QuantizationFormat, Stored, Unpacking
 from weightloom.runtime.opening.layout_record import MLX
 from weightloom.runtime.opening.opening import GGUF, Opened
 from weightloom.runtime.opening.quantization_file import quantization_section
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 
 
 class Form(Enum):
-    """How a vendor's packed modules go on: packed, as MLX does here; packed as others know it too, with
-    the same numbers; or as floats.
+    """How a vendor's packed modules go on: packed, as MLX does here; packed as others know it too; so, but with the
+    same numbers or else as floats; or as floats.
     """
 
     PACKED = "packed"
     SHARED = "shared"
+    EXACT = "exact"
     FLOATS = "floats"
 
 
@@ -156,13 +157,17 @@ def planner_of(opened: Opened, layout: str, form: Form = Form.PACKED, formats: F
 
 def _in_form(found: QuantizationFormat, stored: Stored, form: Form) -> Unpacking:
     made = found.unpack(stored, form is Form.FLOATS)
-    if form is not Form.SHARED:
+    if form not in (Form.SHARED, Form.EXACT):
         return made
     floats = {each.packed.sources: each for each in found.unpack(stored, True).modules}
-    modules = (
-        floats[m.packed.sources] if m.rounded or (m.how is not None and m.how.scaled) else m for m in made.modules
-    )
+    modules = (m if _goes_on(m, form) else floats[m.packed.sources] for m in made.modules)
     return replace(made, modules=tuple(modules))
+
+
+def _goes_on(module: PackedModule, form: Form) -> bool:
+    """Say whether a module stays packed: nobody else knows factors of rows."""
+    factors = module.how is not None and module.how.scaled
+    return not factors and not (module.rounded and form is Form.EXACT)
 
 
 def _in_file(error: ConfigError, file: Path) -> WeightloomError:
