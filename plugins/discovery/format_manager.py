@@ -17,6 +17,10 @@ from weightloom.rules.installed import distribution_of, installed_points
 GROUP = "weightloom.formats"
 
 
+class NotStoredSoError(ConfigError):
+    """The config names a method whose formats know none of the checkpoint's tensors."""
+
+
 class FormatManager:
     """The quantization formats that are installed, and those registered here."""
 
@@ -88,7 +92,7 @@ class FormatManager:
     def _unknown(self, stored: Stored, offered: list[QuantizationFormat]) -> ConfigError:
         known = self.methods()
         if offered:
-            return ConfigError(
+            return NotStoredSoError(
                 f"quant_method is {stored.method!r}, and no tensor is stored as {offered[0].name} stores them",
                 expected="the tensors that belong to the config",
                 hint=f"remove {SECTION} from the config if the weights are not quantized",

@@ -110,9 +110,15 @@ def _open_plan(opened: Opened, choice: Choice, form: Form | None) -> tuple[Plan,
         from weightloom.engine.planning.build import build_plan
 
         return build_plan(opened.checkpoint, choice.rules(), config=config), None
-    from weightloom.runtime.preparing.planner import Planner, named_by_rules, planner_of
+    from weightloom.plugins.discovery.format_manager import NotStoredSoError
+    from weightloom.runtime.preparing.planner import Planner, named_by_rules, planner_of, scales_by_rules
 
-    planner = planner_of(opened, choice.layout, form)
+    try:
+        planner = planner_of(opened, choice.layout, form)
+    except NotStoredSoError:
+        if not scales_by_rules(opened, choice):
+            raise
+        planner = Planner(opened)
     planner = Planner(opened) if named_by_rules(planner, choice) else planner
     plan = planner.plan(choice.rules(), config=config)
     return plan, None if planner.unpacked is None else planner.quantized(plan)

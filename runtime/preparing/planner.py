@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from weightloom.engine import Plan, RuleSet, TensorSpec, WeightConverter, build_plan
 from weightloom.engine.errors import ConfigError, WeightloomError
 from weightloom.engine.mapping.claims import KeepDtype
+from weightloom.engine.mapping.patterns import compile_source
 from weightloom.engine.planning.unpacking import plan_unpacked
-from weightloom.plugins.discovery.format_manager import FormatManager
+from weightloom.plugins.discovery.format_manager import FormatManager, NotStoredSoError
 from weightloom.plugins.quantization import SECTION, PackedModule, QuantizationFormat, Stored, Unpacking
 from weightloom.runtime.opening.layout_record import MLX
 from weightloom.runtime.opening.opening import GGUF, Opened
@@ -134,6 +135,15 @@ def named_by_rules(planner: Planner, choice: Choice) -> bool:
     )
 
 
+def scales_by_rules(opened: Opened, choice: Choice) -> bool:
+    """Say whether rules of a family's layouts take or make scales of the checkpoint: then no format need know them."""
+    scales = [name for name in opened.checkpoint.logical if "_scale" in name.rpartition(".")[2]]
+    rules = [rule for layout in choice.known for rule in choice.rules_in(layout) if isinstance(rule, WeightConverter)]
+    patterns = [compile_source(text, {}, anchored=False) for rule in rules for text in rule.source_patterns]
+    ends = tuple(text.removeprefix("^") for rule in rules for text in rule.target_patterns)
+    return any(name.endswith(ends) or any(pattern.search(name) for pattern in patterns) for name in scales)
+
+
 def planner_of(opened: Opened, layout: str, form: Form = Form.PACKED, formats: FormatManager | None = None) -> Planner:
     """Find the format of a checkpoint's packed modules, and have them in a form.
 
@@ -151,6 +161,10 @@ def planner_of(opened: Opened, layout: str, form: Form = Form.PACKED, formats: F
         if found is None:
             return Planner(opened)
         return Planner(opened, Unpacked(*found, _in_form(found[0], stored, form)))
+    except NotStoredSoError as error:
+        raise NotStoredSoError(
+            error.seen, expected=error.expected, hint=error.hint, file=section.file, field=error.field
+        ) from error
     except ConfigError as error:
         raise _in_file(error, section.file) from error
 
