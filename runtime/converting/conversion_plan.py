@@ -97,14 +97,14 @@ def conversion_plan(
     left_out = (*(kept.name for kept in plan.kept), *(name for group in plan.copies for name in group.sources))
     cast = casting(dtype, plan, target.architecture or installed_architecture(config))
     plan = cast.of(plan) if known is None else known.cast(plan, cast)
-    if layout == MLX:
-        check_floats(plan)
     packed = None if known is None else known.packed(plan, config)
     plan = plan if packed is None else packed.plan
     vendor = target.packed
     if layout != CANONICAL:
         written = save_plan(_target_rules(choice, layout), plan.params, config)
         vendor, plan = None if vendor is None else written_names(vendor, written), plan.then(written.inverse())
+    if layout == MLX:
+        check_floats(plan)
     notes = (*fusing.notes, *cast.notes)
     return ConversionPlan(plan, tuple(sorted(left_out)), fusing.losses, notes, cast.dtype, packed, vendor)
 
