@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 
 TYPE_NUMBERS = {"F32": 0, "F16": 1, "Q4_0": 2, "Q4_1": 3, "Q5_0": 6, "Q8_0": 8, "Q6_K": 14, "I8": 24, "BF16": 30}
+TYPE_NUMBERS |= {"Q5_1": 7, "Q4_K": 12, "Q5_K": 13}
 BLOCKS = {"F32": (1, 4), "F16": (1, 2), "Q4_0": (32, 18), "Q4_1": (32, 20), "Q5_0": (32, 22), "Q8_0": (32, 34)}
-BLOCKS |= {"Q6_K": (256, 210), "I8": (1, 1), "BF16": (1, 2)}
+BLOCKS |= {"Q5_1": (32, 24), "Q4_K": (256, 144), "Q5_K": (256, 176), "Q6_K": (256, 210), "I8": (1, 1), "BF16": (1, 2)}
+HALVES = {"Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,), "Q5_1": (0, 2), "Q8_0": (0,), "Q6_K": (208,)}
+HALVES |= {"Q4_K": (0, 2), "Q5_K": (0, 2)}
 
 # The keys of a small llama.
 KEYS: dict[str, Any] = {
@@ -85,8 +88,7 @@ def noise(name: str, kind: str, shape: tuple[int, ...], seed: int = 0, scale: fl
     count = int(np.prod(shape)) // block
     rng = np.random.default_rng(seed)
     raw = rng.integers(0, 256, (count, nbytes), np.uint8)
-    halves = {"Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,), "Q8_0": (0,), "Q6_K": (208,)}.get(kind, ())
-    for at in halves:
+    for at in HALVES.get(kind, ()):
         raw[:, at : at + 2] = (rng.standard_normal(count) * scale).astype("<f2")[:, None].view(np.uint8)
     return Tensor(name, kind, shape, raw.tobytes())
 

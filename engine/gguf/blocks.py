@@ -4,7 +4,7 @@ All functions take blocks as uint8 (n, bytes of a block). MLX's affine quantizat
 row: value = scale * code + bias, codes packed from the lowest bits of each 32-bit word on.
 Block forms, from the ggml project: Q4_0 is a float16 scale and 16 bytes of nibbles (value = d * (code - 8)), Q4_1 has a
 float16 minimum after the scale (value = d * code + m), Q8_0 is a float16 scale and 32 signed bytes. The low nibbles are
-the first 16 elements.
+the first 16 elements. Q5_0 and Q5_1 have 32 fifth bits in four bytes before the nibbles, and 16 stands for 0 in Q5_0.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ Values = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """One block type: where its scale and codes lie, and how the codes become unsigned ones.
+    """One block type of one group: how its codes become unsigned ones, in words.
 
     `zero` is the code that stands for 0 where the block has no minimum of its own: bias = -zero * scale.
     """
 
     bits: int
-    codes: int
     zero: int | None
     words: Callable[[Blocks], Values]
+    groups: int = 1
 
     @property
     def most(self) -> float:
@@ -42,23 +42,24 @@ class Packing:
 
     def scales(self, blocks: Blocks) -> Values:
         """Give each block's scale, as it is (float16)."""
-        return _half(blocks, 0)
+        return half(blocks, 0)
 
     def biases(self, blocks: Blocks) -> Values:
         """Give each block's bias in float16; exact while its scale is at most `most`."""
-        return _half(blocks, 2) if self.zero is None else self.wide_biases(blocks).astype(np.float16)
+        return half(blocks, 2) if self.zero is None else self.wide_biases(blocks).astype(np.float16)
 
     def wide_scales(self, blocks: Blocks) -> Values:
         """Give each block's scale in float32."""
-        return _half(blocks, 0).astype(np.float32)
+        return half(blocks, 0).astype(np.float32)
 
     def wide_biases(self, blocks: Blocks) -> Values:
         """Give each block's bias in float32, always exact."""
         zero = self.zero
-        return _half(blocks, 2).astype(np.float32) if zero is None else self.wide_scales(blocks) * np.float32(-zero)
+        return half(blocks, 2).astype(np.float32) if zero is None else self.wide_scales(blocks) * np.float32(-zero)
 
 
-def _half(blocks: Blocks, at: int) -> Values:
+def half(blocks: Blocks, at: int) -> Values:
+    """Give the float16 at a place of each block."""
     return np.ascontiguousarray(blocks[:, at : at + 2]).view("<f2")[:, 0]
 
 
@@ -81,10 +82,33 @@ def _signed_bytes(blocks: Blocks) -> Values:
     return blocks[:, 2:] ^ np.uint8(128)
 
 
+def _fives(blocks: Blocks, at: int) -> Values:
+    """Give words of five bits: the fifth bits lie from `at` on, one bit an element, then the nibbles."""
+    fifths = np.unpackbits(np.ascontiguousarray(blocks[:, at : at + 4]), axis=1, bitorder="little")
+    codes = blocks[:, at + 4 :]
+    return stream(np.concatenate([codes & 15, codes >> 4], axis=1) | fifths << 4, 5)
+
+
+def _fives_after_2(blocks: Blocks) -> Values:
+    return _fives(blocks, 2)
+
+
+def _fives_after_4(blocks: Blocks) -> Values:
+    return _fives(blocks, 4)
+
+
+def stream(codes: Values, bits: int) -> Values:
+    """Pack codes (n, elements) of some bits one behind the other, from the lowest bits on, into bytes."""
+    places = np.arange(bits, dtype=np.uint8)
+    return np.packbits((codes[:, :, None] >> places & 1).reshape(len(codes), -1), axis=1, bitorder="little")
+
+
 PACKINGS: dict[str, Packing] = {
-    "Q4_0": Packing(4, 2, 8, _nibbles_after_2),
-    "Q4_1": Packing(4, 4, None, _nibbles_after_4),
-    "Q8_0": Packing(8, 2, 128, _signed_bytes),
+    "Q4_0": Packing(4, 8, _nibbles_after_2),
+    "Q4_1": Packing(4, None, _nibbles_after_4),
+    "Q5_0": Packing(5, 16, _fives_after_2),
+    "Q5_1": Packing(5, None, _fives_after_4),
+    "Q8_0": Packing(8, 128, _signed_bytes),
 }
 GROUP = 32
 

@@ -10,11 +10,13 @@ import numpy as np
 from weightloom.engine.checkpoints.source import ByteSource
 from weightloom.engine.gguf.blocks import GROUP, PACKINGS, Packing, dequantizer
 from weightloom.engine.gguf.header import GgufTensor
+from weightloom.engine.gguf.superblocks import SUPER_PACKINGS, SuperPacking
 from weightloom.engine.gguf.translated import Piece, Translation
 from weightloom.engine.spec import TensorSpec
 
 _WEIGHT = ".weight"
 _SCAN = 1 << 22
+_PACKINGS: dict[str, Packing | SuperPacking] = {**PACKINGS, **SUPER_PACKINGS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +29,13 @@ class Made:
 
 
 def translate(tensor: GgufTensor, source: ByteSource) -> tuple[Made, ...]:
-    """Say what a tensor becomes; `source` is asked only for the scales of Q4_0 and Q8_0 blocks."""
+    """Say what a tensor becomes; `source` is asked only for the scales of Q4_0, Q5_0 and Q8_0 blocks."""
     kind = tensor.type
     if kind.plain is not None:
         return (_whole(tensor, kind.plain, Translation(kind.nbytes, kind.nbytes)),)
     # A module's weight has at least two dims; nothing else has a place for scales.
     if kind.packed and tensor.name.endswith(_WEIGHT) and len(tensor.shape) > 1:
-        return _triple(tensor, PACKINGS[kind.name], source)
+        return _triple(tensor, _PACKINGS[kind.name], source)
     return (_whole(tensor, "F32", Translation(kind.nbytes, 4 * kind.block, dequantizer(kind))),)
 
 
@@ -41,15 +43,16 @@ def _whole(tensor: GgufTensor, dtype: str, translation: Translation) -> Made:
     return Made(tensor.name, TensorSpec(dtype, tensor.shape), _piece(tensor, translation))
 
 
-def _triple(tensor: GgufTensor, packing: Packing, source: ByteSource) -> tuple[Made, ...]:
+def _triple(tensor: GgufTensor, packing: Packing | SuperPacking, source: ByteSource) -> tuple[Made, ...]:
     *rows, columns = tensor.shape
     stem, taken = tensor.name.removesuffix(_WEIGHT), tensor.type.nbytes
-    wide = _is_wide(tensor, packing, source)
-    dtype, width = ("F32", 4) if wide else ("F16", 2)
+    factors, dtype, width = (packing.wide_scales, packing.wide_biases), "F32", 4 * packing.groups
+    if isinstance(packing, Packing) and not _is_wide(tensor, packing, source):
+        factors, dtype, width = (packing.scales, packing.biases), "F16", 2
     parts = (
-        ("weight", "U32", columns * packing.bits // 32, GROUP * packing.bits // 8, packing.words),
-        ("scales", dtype, columns // GROUP, width, packing.wide_scales if wide else packing.scales),
-        ("biases", dtype, columns // GROUP, width, packing.wide_biases if wide else packing.biases),
+        ("weight", "U32", columns * packing.bits // 32, packing.groups * GROUP * packing.bits // 8, packing.words),
+        ("scales", dtype, columns // GROUP, width, factors[0]),
+        ("biases", dtype, columns // GROUP, width, factors[1]),
     )
     return tuple(
         Made(f"{stem}.{part}", TensorSpec(name, (*rows, size)), _piece(tensor, Translation(taken, made, apply)))

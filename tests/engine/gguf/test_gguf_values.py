@@ -12,7 +12,8 @@ from weightloom.engine import Checkpoint, MissingExtra
 from weightloom.engine.gguf import open_gguf
 
 TYPES = {"U32": np.uint32, "F16": np.float16, "F32": np.float32, "BF16": np.uint16, "I8": np.int8}
-PACKED = {"Q4_0": 4, "Q4_1": 4, "Q8_0": 8}
+PACKED = {"Q4_0": 4, "Q4_1": 4, "Q5_0": 5, "Q5_1": 5, "Q8_0": 8}
+SUPER = {"Q4_K": 4, "Q5_K": 5}
 SCALES = [0.0, -0.0, 6e-8, -6e-8, 6.1e-5, 1e-3, -1.0, 511.75, 512.0, -8188.0, 8192.0, 65504.0, -65504.0]
 
 
@@ -48,7 +49,7 @@ def with_scales(kind: str, scales: list[float], minima: list[float], codes: byte
     raw = np.frombuffer(np.random.default_rng(len(codes)).bytes(len(scales) * nbytes), np.uint8).reshape(-1, nbytes)
     raw = raw.copy()
     raw[:, :2] = np.asarray(scales, "<f2")[:, None].view(np.uint8)
-    if kind == "Q4_1":
+    if kind in ("Q4_1", "Q5_1"):
         raw[:, 2:4] = np.asarray(minima, "<f2")[:, None].view(np.uint8)
     flat = raw[:, 4:].reshape(-1)
     flat[: len(codes)] = np.frombuffer(codes, np.uint8)[: len(flat)]
@@ -85,6 +86,9 @@ def test_triples_have_the_values_of_the_blocks(
         ("Q8_0", -512.0, "F32"),
         ("Q8_0", 6e-8, "F16"),
         ("Q4_1", 65504.0, "F16"),
+        ("Q5_0", 4094.0, "F16"),
+        ("Q5_0", 4096.0, "F32"),
+        ("Q5_1", 65504.0, "F16"),
     ],
 )
 def test_scales_are_float32_only_where_a_bias_does_not_fit(tmp_path: Path, kind: str, scale: float, dtype: str) -> None:
@@ -108,7 +112,7 @@ def test_triples_of_any_shape(tmp_path: Path, kind: str, shape: tuple[int, ...])
 @pytest.mark.parametrize(
     ("name", "kind", "shape"),
     [
-        ("a.weight", "Q5_0", (3, 64)),
+        ("a.weight", "Q6_K", (3, 256)),
         ("a.weight", "Q6_K", (2, 512)),
         ("a.weight", "Q4_0", (64,)),
         ("table", "Q8_0", (2, 32)),
@@ -132,7 +136,19 @@ def test_plain_types_stay_as_they_are(tmp_path: Path) -> None:
             assert read(checkpoint, kind).tobytes() == raw
 
 
-LARGE = {kind: noise("x.weight", kind, (300, 4096), seed=1) for kind in ("Q4_0", "Q8_0")}
+@pytest.mark.parametrize("shape", [(3, 256), (2, 3, 512), (1, 256), (0, 256)])
+@pytest.mark.parametrize("kind", sorted(SUPER))
+def test_groups_of_a_block_have_scales_of_their_own(tmp_path: Path, kind: str, shape: tuple[int, ...]) -> None:
+    tensor = noise("x.weight", kind, shape, seed=5)
+    with open_gguf(write_gguf(tmp_path / "m.gguf", {}, [array("first", [1.0]), tensor])) as checkpoint:
+        specs = {name: (spec.dtype, spec.shape[-1]) for name, spec in checkpoint.tensors.items() if name != "first"}
+        groups = ("F32", shape[-1] // 32)
+        assert specs == {"x.weight": ("U32", shape[-1] * SUPER[kind] // 32), "x.scales": groups, "x.biases": groups}
+        if 0 not in shape:
+            assert np.array_equal(dequantized(checkpoint, "x", SUPER[kind]), reference(tensor))
+
+
+LARGE = {kind: noise("x.weight", kind, (300, 4096), seed=1) for kind in ("Q4_0", "Q5_0", "Q5_K", "Q8_0")}
 
 
 @pytest.mark.parametrize("kind", sorted(LARGE))
@@ -165,7 +181,7 @@ def test_a_row_reads_only_its_blocks(tmp_path: Path) -> None:
 def test_without_the_gguf_package_its_types_name_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "gguf", None)
     monkeypatch.setitem(__import__("sys").modules, "gguf.quants", None)
-    tensors = [noise("a.weight", "Q5_0", (1, 32)), noise("b.weight", "Q4_0", (1, 32))]
+    tensors = [noise("a.weight", "Q6_K", (1, 256)), noise("b.weight", "Q4_0", (1, 32))]
     with open_gguf(write_gguf(tmp_path / "m.gguf", {}, tensors)) as checkpoint:
         read(checkpoint, "b.weight")
         with pytest.raises(MissingExtra, match=r"weightloom\[gguf\]"):

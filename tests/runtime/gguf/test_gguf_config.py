@@ -60,6 +60,7 @@ def test_modules_that_differ_are_named_canonically(tmp_path: Path) -> None:
         "group_size": 32,
         "bits": 4,
         "model.embed_tokens": {"group_size": 32, "bits": 8},
+        "model.layers.0.mlp.up_proj": {"group_size": 32, "bits": 5},
     }
 
 
