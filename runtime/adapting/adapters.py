@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from weightloom.engine import RuleSet
 from weightloom.engine.errors import UsageError
 from weightloom.engine.planning.lifting import WHOLE
 from weightloom.plugins.modules.adapters import attach, dense_weight, unchangeable, unpacked_specs
@@ -109,24 +110,37 @@ class Adapters:
 
 
 def read_adapters(
-    pairs: Sequence[Weighted], architecture: Architecture, module: nn.Module, config: Mapping[str, Any]
+    pairs: Sequence[Weighted],
+    architecture: Architecture,
+    module: nn.Module,
+    config: Mapping[str, Any],
+    before: RuleSet | None = None,
 ) -> tuple[ReadAdapter, ...]:
     """Open, check and read adapters for a module that may have no arrays yet; it is not touched.
+
+    Rules `before` the architecture's lead from the names of a whole to those of its text model.
 
     Raises UsageError where the architecture takes none, or an adapter replaces what is packed; PlanError listing all
     that does not fit, and as `open_adapter` and reading do.
     """
     if pairs:
         refuse_unless_taken(architecture)
-    return tuple(_read(path, scale, architecture, module, config) for path, scale in pairs)
+    return tuple(_read(path, scale, architecture, module, config, before or RuleSet()) for path, scale in pairs)
 
 
 def _read(
-    path: Path, scale: float, architecture: Architecture, module: nn.Module, config: Mapping[str, Any]
+    path: Path,
+    scale: float,
+    architecture: Architecture,
+    module: nn.Module,
+    config: Mapping[str, Any],
+    before: RuleSet,
 ) -> ReadAdapter:
     source = open_adapter(path)
     with closing(source.checkpoint):
-        plan = plan_on(source, model_rules(architecture, config, source.layout), unpacked_specs(module), config)
+        own = model_rules(architecture, config, source.layout)
+        rules = RuleSet((*before, *own), own.base_model_prefix)
+        plan = plan_on(source, rules, unpacked_specs(module), config)
         if any(each.magnitude is not None for each in plan.changes):
             refuse_unless_taken(architecture, DECOMPOSED)
         refused = unchangeable(module, [each.parameter for each in plan.changes])

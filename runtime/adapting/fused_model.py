@@ -25,10 +25,14 @@ def fused_model(found: Prepared, wish: AdapterWish, config: Mapping[str, Any]) -
         return found, ()
     refuse_unless_taken(found.architecture)
 
-    def rules(layout: str) -> RuleSet:
-        return model_rules(found.architecture, config, layout)
+    half = found.half
+    before, own = (RuleSet(), config) if half is None else (half.renames, half.config)
 
-    done = fused(Base(found.plan, rules, config), wish.fused, wish.losses)
+    def rules(layout: str) -> RuleSet:
+        after = model_rules(found.architecture, own, layout)
+        return RuleSet((*before, *after), after.base_model_prefix)
+
+    done = fused(Base(found.plan, rules, own), wish.fused, wish.losses)
     modules = _packed(found.quantized.modules, done)
     made = replace(found, plan=done.plan, quantized=replace(found.quantized, modules=modules))
     notes = (*(f"fused: {path} at {scale:g}" for path, scale in wish.fused), *map(str, done.losses), *done.notes)

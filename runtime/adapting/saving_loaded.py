@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weightloom.engine import RuleSet
+from weightloom.engine import RuleSet, WeightRenaming
 from weightloom.engine.errors import UsageError
 from weightloom.runtime.adapting.adapters import ReadAdapter
 from weightloom.runtime.adapting.fusing import Base
@@ -27,10 +27,15 @@ def save_loaded(m: LoadedModel, adapter: ReadAdapter, target: Path, form: Form, 
             field="adapter",
         )
 
-    def rules(layout: str) -> RuleSet:
-        return model_rules(m.architecture, m.opened.need_config().values, layout)
+    half = m.half
+    config = m.opened.need_config().values if half is None else half.config
+    before = () if half is None else [rule for rule in half.rules if isinstance(rule, WeightRenaming)]
 
-    base = Base(m.plan, rules, m.opened.need_config().values)
+    def rules(layout: str) -> RuleSet:
+        after = model_rules(m.architecture, config, layout)
+        return RuleSet((*before, *after), after.base_model_prefix)
+
+    base = Base(m.plan, rules, config)
     if not is_as_read(adapter.plan, form):
         return write_adapter(adapter.plan, adapter.arrays, base, m.task, target, form, overwrite)
     found = reopened(adapter.plan)

@@ -55,6 +55,12 @@ class TextHalf:
         rest = f"; left out, and saved back as they are: {', '.join(self.left_out)}" if self.left_out else ""
         return f"this is the text model alone, {self.model_type} by {self.field}{rest}"
 
+    @property
+    def renames(self) -> RuleSet:
+        """The rules from the names of any whole to the text model's: an adapter may have those of another release."""
+        renames = (WeightRenaming(f"^{re.escape(each)}", _PREFIXES[each]) for each in _PREFIXES)
+        return RuleSet(renames).replace_all(scope=OUTERMOST)
+
     def place(self, field: str) -> str:
         """Give where a field of its config is in the whole's."""
         section = self.field.rpartition(".")[0]

@@ -113,7 +113,9 @@ def _part(
     pairs: Sequence[Weighted], found: Prepared, config: Mapping[str, object], sharding: Sharding | Way | None
 ) -> tuple[tuple[ReadAdapter, ...], Part | None]:
     """Hold adapters against the whole model, then cut both to this rank's part, where there are several."""
-    adapters = read_adapters(pairs, found.architecture, found.module, config)
+    half = found.half
+    own, before = (config, None) if half is None else (half.config, half.renames)
+    adapters = read_adapters(pairs, found.architecture, found.module, own, before)
     if sharding is None:
         return adapters, None
     part = take_part(found, sharding)

@@ -15,7 +15,7 @@ from tests.runtime.models import config_of, write_model
 from tests.runtime.support import Cli
 from weightloom.engine.errors import ConfigError, PlanError, PluginError, UsageError
 from weightloom.plugins.judging.vision import vision_of
-from weightloom.runtime import load
+from weightloom.runtime import Fusing, load
 
 TOKENS = mx.array([[1, 2, 3]])
 TOWERS = {"vision_tower.x.weight": (4, 4), "audio_tower.y.weight": (3, 4), "multi_modal_projector.linear.bias": (4,)}
@@ -206,3 +206,34 @@ def test_a_text_model_without_a_type_is_named(tmp_path: Path) -> None:
 def test_text_only_of_a_text_model_is_the_whole(tmp_path: Path) -> None:
     m = load(write_model(tmp_path, "llama"), text_only=True)
     assert m.half is None and not m.report.dropped
+
+
+@pytest.mark.parametrize(
+    "below", ["language_model.model", "model.language_model", "model.language_model.model", "model"]
+)
+def test_an_adapter_that_was_trained_on_the_whole_fits_the_text_model(tmp_path: Path, below: str) -> None:
+    path = whole(tmp_path / "whole", OF_NOW, TOWERS)
+    rng = np.random.default_rng(2)
+    stem = f"base_model.model.{below}.layers.1.self_attn.q_proj"
+    hidden = load(path, text_only=True).config["text_config"]["hidden_size"]
+    factors = {
+        f"{stem}.lora_A.weight": rng.standard_normal((2, hidden)).astype(np.float32),
+        f"{stem}.lora_B.weight": rng.standard_normal((hidden, 2)).astype(np.float32),
+    }
+    (tmp_path / "adapter").mkdir()
+    write(tmp_path / "adapter" / "adapter_model.safetensors", factors)
+    said = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q_proj"]}
+    (tmp_path / "adapter" / "adapter_config.json").write_text(json.dumps(said))
+    plain = load(path, text_only=True)
+    wanted = plain.model.model.layers[1].self_attn.q_proj.weight + 2 * (  # type: ignore[attr-defined]
+        mx.array(factors[f"{stem}.lora_B.weight"]) @ mx.array(factors[f"{stem}.lora_A.weight"])
+    )
+    plain.model.model.layers[1].self_attn.q_proj.weight = wanted  # type: ignore[attr-defined]
+    expected = plain.model(TOKENS)
+    beside = load(path, text_only=True, adapter=tmp_path / "adapter")
+    assert mx.allclose(beside.model(TOKENS), expected, atol=1e-4).item()
+    fused = load(path, text_only=True, adapter=Fusing([(tmp_path / "adapter", 1.0)]))
+    assert mx.allclose(fused.model(TOKENS), expected, atol=1e-4).item()
+    beside.save_adapter(tmp_path / "again")
+    again = (tmp_path / "again" / "adapter_model.safetensors").read_bytes()
+    assert again == (tmp_path / "adapter" / "adapter_model.safetensors").read_bytes()
