@@ -64,7 +64,7 @@ types: $(VENV)/stamp-lint
 	$(PY) -m pyright --pythonpath $(PY)
 
 laws: $(VENV)/stamp-test
-	$(PY) -m pytest -m 'hypothesis and not oracle and not packaging' --hypothesis-profile=thorough $(ARGS)
+	$(PY) -m pytest -m '(hypothesis or thorough) and not oracle and not packaging' --hypothesis-profile=thorough $(ARGS)
 
 packaging: $(VENV)/stamp-test
 	$(PY) -m pytest -m packaging $(ARGS)

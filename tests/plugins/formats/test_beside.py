@@ -22,7 +22,7 @@ WIDE = {"hidden_size": 128, "intermediate_size": 128, "moe_intermediate_size": 6
 IDS = list(range(5, 17))
 
 
-@pytest.mark.parametrize("model", ["llama", "qwen3_moe"])
+@pytest.mark.parametrize("model", ["llama", pytest.param("qwen3_moe", marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_ranks_give_what_one_process_gives(tmp_path: Path, model: str, kind: str) -> None:
     made = make(tmp_path, model, VENDORS[kind], **WIDE)
@@ -32,7 +32,7 @@ def test_ranks_give_what_one_process_gives(tmp_path: Path, model: str, kind: str
         assert part["held"] < part["whole"]
 
 
-@pytest.mark.parametrize("model", ["llama", "qwen3_moe"])
+@pytest.mark.parametrize("model", ["llama", pytest.param("qwen3_moe", marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_adapter_stays_beside_what_is_packed(tmp_path: Path, model: str, kind: str) -> None:
     made = make(tmp_path, model, VENDORS[kind])

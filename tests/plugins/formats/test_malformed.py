@@ -73,7 +73,7 @@ def no_number(tensors: Tensors, weight: str, scale: str) -> None:
 CHANGES: tuple[Change, ...] = (no_scale, no_weight, wrong_shape, wrong_dtype, no_number)
 
 
-@pytest.mark.parametrize("model", ["llama", "qwen3_moe"])
+@pytest.mark.parametrize("model", ["llama", pytest.param("qwen3_moe", marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("kind", SCALES)
 def test_a_malformed_module_is_named(tmp_path: Path, model: str, kind: str, change: Change) -> None:

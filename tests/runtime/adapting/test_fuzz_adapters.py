@@ -74,7 +74,7 @@ def adapters(draw: st.DrawFn) -> tuple[Shapes, dict[str, Any]]:
     return shapes, config
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(adapters())
 def test_only_errors_of_ours_escape(given: tuple[Shapes, dict[str, Any]]) -> None:
     shapes, config = given

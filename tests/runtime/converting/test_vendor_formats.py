@@ -172,7 +172,7 @@ def write_raw(folder: Path, tensors: Tensors, model_type: str, section: Mapping[
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("model", ["llama", "qwen3_moe"])
+@pytest.mark.parametrize("model", ["llama", pytest.param("qwen3_moe", marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("kind", [*PACKED, *FLOATS])
 def test_mlx_lm_has_the_same_logits(tmp_path: Path, cli: Cli, kind: str, model: str) -> None:
     from mlx_lm.utils import load_model

@@ -58,7 +58,7 @@ def test_loaded_it_answers_as_the_unpacked_matrices_do(cli: Cli, tmp_path: Path,
 
 @pytest.mark.case("C74")
 @pytest.mark.parametrize("layout", ["original", "hf", "mlx"])
-@pytest.mark.parametrize("name", ["llama", "qwen3_moe"])
+@pytest.mark.parametrize("name", ["llama", pytest.param("qwen3_moe", marks=pytest.mark.thorough)])
 def test_c74_unpacked_there_is_no_trace_in_the_config(cli: Cli, tmp_path: Path, name: str, layout: str) -> None:
     """C74: neither section remains, all is dense, and it loads again."""
     source = packable(tmp_path / "source", name)

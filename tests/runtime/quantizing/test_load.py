@@ -20,7 +20,7 @@ from weightloom.runtime import Fusing
 
 
 @pytest.mark.parametrize("recipe", ["4bit", "mxfp4", "nvfp4", "mixed_3_6"])
-@pytest.mark.parametrize("name", ["llama", "qwen3_moe"])
+@pytest.mark.parametrize("name", ["llama", pytest.param("qwen3_moe", marks=pytest.mark.thorough)])
 def test_it_is_the_model_that_a_conversion_writes(cli: Cli, tmp_path: Path, name: str, recipe: str) -> None:
     source = packable(tmp_path / "source", name)
     assert cli("convert", source, tmp_path / "out", "--quantize", recipe).code == 0
@@ -41,7 +41,7 @@ def test_lazily_only_what_is_used_is_packed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("layout", ["hf", "mlx"])
-@pytest.mark.parametrize("name", ["llama", "qwen3_moe"])
+@pytest.mark.parametrize("name", ["llama", pytest.param("qwen3_moe", marks=pytest.mark.thorough)])
 def test_saved_in_a_named_layout_it_loads_again(tmp_path: Path, name: str, layout: str) -> None:
     m = wl.load(packable(tmp_path / "source", name), quantize="mixed_4_6")
     m.save(tmp_path / "out", layout=layout)
