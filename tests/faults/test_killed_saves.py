@@ -42,7 +42,7 @@ def converted(tmp_path_factory: pytest.TempPathFactory, saver: Saver) -> dict[st
     return contents(target)
 
 
-@pytest.mark.parametrize("can_exchange", [True, False])
+@pytest.mark.parametrize("can_exchange", [True, pytest.param(False, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("how", CRASHES)
 def test_a_save_that_crashes_at_any_call(
     tmp_path: Path, saver: Saver, old: dict[str, bytes], how: str, can_exchange: bool
@@ -64,7 +64,7 @@ def test_a_save_that_crashes_at_any_call(
     assert set(seen) == {"old", "new"} and seen == sorted(seen, reverse=True)
 
 
-@pytest.mark.parametrize("can_exchange", [True, False])
+@pytest.mark.parametrize("can_exchange", [True, pytest.param(False, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("how", EXITS)
 def test_a_process_that_ends_at_any_call(
     tmp_path: Path, saver: Saver, old: dict[str, bytes], converted: dict[str, bytes], how: str, can_exchange: bool
