@@ -10,8 +10,6 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("engine", "rules", "plugins", "runtime")  # a layer imports itself and those before it
 FACADE = ROOT / "runtime" / "facade"
-KIT = ROOT / "plugins" / "testing"
-ABOVE = (FACADE, KIT)  # what stands above all layers: users of them, that none of them imports
 
 
 def project() -> dict[str, Any]:
@@ -20,19 +18,13 @@ def project() -> dict[str, Any]:
 
 
 def sources(layer: str) -> list[Path]:
-    """List a layer's Python files, without those that stand above all layers."""
-    found = (ROOT / layer).rglob("*.py")
-    return sorted(file for file in found if not any(file.is_relative_to(each) for each in ABOVE))
-
-
-def above() -> list[Path]:
-    """List the Python files that stand above all layers."""
-    return sorted(file for folder in ABOVE for file in folder.rglob("*.py"))
+    """List a layer's Python files; the facade, which stands above all layers, is left out."""
+    return sorted(file for file in (ROOT / layer).rglob("*.py") if not file.is_relative_to(FACADE))
 
 
 def package_sources() -> list[Path]:
     """List every Python file that is shipped."""
-    return [file for layer in LAYERS for file in sources(layer)] + above()
+    return [file for layer in LAYERS for file in sources(layer)] + sorted(FACADE.rglob("*.py"))
 
 
 def module_name(file: Path) -> str:

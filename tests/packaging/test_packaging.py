@@ -22,6 +22,7 @@ def package_data() -> set[Path]:
     return {
         *(ROOT / "rules").glob("*schema.json"),
         FACADE / "py.typed",
+        ROOT / "plugins" / "testing.pyi",
         *(ROOT / "rules" / "data").glob("*.yaml"),
         *(ROOT / "rules" / "recipes").glob("*.yaml"),
         *TEMPLATES.iterdir(),
@@ -42,7 +43,7 @@ def test_every_python_file_lies_in_a_shipped_package() -> None:
 
 def test_every_data_file_lies_where_its_kind_is_shipped() -> None:
     data = {f for layer in LAYERS for f in (ROOT / layer).rglob("*") if f.is_file()}
-    kinds = {".yaml", ".yml", ".json", ".toml", ".txt", ".typed", ".jinja", ".template"}
+    kinds = {".yaml", ".yml", ".json", ".toml", ".txt", ".typed", ".jinja", ".template", ".pyi"}
     assert {file for file in data if file.suffix in kinds or file.name == "py.typed"} <= package_data()
 
 

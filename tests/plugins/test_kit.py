@@ -10,10 +10,11 @@ import pytest
 
 from tests.plugins.installed import install
 from weightloom.engine.errors import WeightloomError
-from weightloom.plugins.testing import Conformance, Sample, Subject, configs, loading, packed, running, saving
-from weightloom.plugins.testing.rulefiles import nothing_is_found
-from weightloom.plugins.testing.sample import Array
-from weightloom.plugins.testing.subject import make_subject
+from weightloom.plugins.testing import Conformance, Sample, Subject
+from weightloom.runtime.conformance import configs, loading, packed, running, saving
+from weightloom.runtime.conformance.rulefiles import nothing_is_found
+from weightloom.runtime.conformance.sample import Array
+from weightloom.runtime.conformance.subject import make_subject
 
 MODULE = '''
 from dataclasses import dataclass

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from weightloom.plugins.testing.subject import Subject
 from weightloom.rules import lint_rules
 from weightloom.rules.one_way import one_way_notes
 from weightloom.runtime.choosing.rule_choice import model_rules
+from weightloom.runtime.conformance.subject import Subject
 
 
 def nothing_is_found(subject: Subject) -> None:

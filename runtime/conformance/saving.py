@@ -9,10 +9,10 @@ from weightloom.engine import TensorSpec
 from weightloom.engine.carrier import memory_of, spec_of
 from weightloom.engine.errors import NotInvertible
 from weightloom.plugins.modules.binding import parameters
-from weightloom.plugins.testing.comparing import assert_same_arrays, assert_same_weights, stored_arrays
-from weightloom.plugins.testing.subject import Subject
 from weightloom.runtime.choosing.choice import Wish, find_choice
 from weightloom.runtime.configs.config import find_config
+from weightloom.runtime.conformance.comparing import assert_same_arrays, assert_same_weights, stored_arrays
+from weightloom.runtime.conformance.subject import Subject
 from weightloom.runtime.converting.conversion import Order, convert
 from weightloom.runtime.loading.loading import load
 from weightloom.runtime.opening.opening import GGUF

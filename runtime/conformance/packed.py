@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import mlx.core as mx
-import mlx.nn as nn
 
-from weightloom.plugins.modules.quantized import Packable
-from weightloom.plugins.testing.comparing import as_numpy, assert_close, assert_same_weights
-from weightloom.plugins.testing.making import built, write_arrays
-from weightloom.plugins.testing.subject import Subject
+from weightloom.engine.quantizing.quantization import part_names
+from weightloom.plugins.modules.quantized import widths
+from weightloom.runtime.conformance.comparing import as_numpy, assert_close, assert_same_weights
+from weightloom.runtime.conformance.making import built, write_arrays
+from weightloom.runtime.conformance.subject import Subject
 from weightloom.runtime.loading.loading import load
 
 BITS, GROUP = 4, 32
@@ -20,7 +19,8 @@ EXACT = 1e-4
 
 def packed_answers_are_those_of_the_matrices(subject: Subject) -> None:
     """A checkpoint in 4 bits answers as the dense one whose matrices its words stand for, and saves as it was."""
-    paths = tuple(packable(built(subject.architecture, subject.sample.config), subject.params))
+    found = widths(built(subject.architecture, subject.sample.config))
+    paths = tuple(path for path, columns in found.items() if columns % GROUP == 0)
     assert paths, f"no matrix has rows of a multiple of {GROUP}: let the sample's sizes be such"
     packed, dense = _write(subject, paths)
     m = load(packed)
@@ -30,30 +30,14 @@ def packed_answers_are_those_of_the_matrices(subject: Subject) -> None:
     assert_same_weights(target, packed)
 
 
-def packable(module: nn.Module, params: Mapping[str, mx.array]) -> Iterator[str]:
-    """Give the paths of matrices that can be packed: those of linear layers, embeddings and stacks of experts."""
-    for path, each in module.named_modules():
-        if isinstance(each, nn.Linear | nn.Embedding) and _divides(params.get(f"{path}.weight")):
-            yield path
-        elif isinstance(each, Packable):
-            # A stack of matrices has three dims: its experts, and what any matrix has.
-            own = (name for name in params if name.rpartition(".")[0] == path and params[name].ndim > 2)
-            yield from (name for name in own if _divides(params[name]))
-
-
-def _divides(array: mx.array | None) -> bool:
-    return array is not None and array.shape[-1] % GROUP == 0
-
-
 def _write(subject: Subject, paths: tuple[str, ...]) -> tuple[Path, Path]:
     """Write the checkpoint with these matrices packed, and with what the packed ones stand for."""
     packed, dense = dict(subject.params), dict(subject.params)
     for path in paths:
         name = path if path in packed else f"{path}.weight"
-        stem = f"{path}_" if path in packed else f"{path}."
-        words, scales, biases = mx.quantize(packed[name], GROUP, BITS)
-        dense[name] = mx.dequantize(words, scales, biases, GROUP, BITS)
-        packed |= {name: words, f"{stem}scales": scales, f"{stem}biases": biases}
+        parts = mx.quantize(packed[name], GROUP, BITS)
+        dense[name] = mx.dequantize(*parts, GROUP, BITS)
+        packed |= dict(zip(part_names(name), parts, strict=True))
     config, layout = subject.sample.config, _layout(subject)
     said = {**config, "quantization": {"group_size": GROUP, "bits": BITS}}
     places = subject.new_folder(), subject.new_folder()
@@ -63,7 +47,7 @@ def _write(subject: Subject, paths: tuple[str, ...]) -> tuple[Path, Path]:
 
 
 def _layout(subject: Subject) -> str:
-    from weightloom.plugins.testing.saving import other_layouts
+    from weightloom.runtime.conformance.saving import other_layouts
 
     wanted = subject.sample.quantized_in
     return wanted if wanted in other_layouts(subject) else subject.sample.layout

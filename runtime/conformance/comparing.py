@@ -10,7 +10,7 @@ import mlx.core as mx
 import numpy as np
 
 from weightloom.engine.carrier import memory_of, spec_of
-from weightloom.plugins.testing.sample import Array
+from weightloom.runtime.conformance.sample import Array
 
 
 def assert_same_arrays(got: Mapping[str, mx.array], wanted: Mapping[str, mx.array]) -> None:

@@ -11,8 +11,8 @@ import mlx.core as mx
 
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.discovery.manager import PluginManager
-from weightloom.plugins.testing.making import write_checkpoint
-from weightloom.plugins.testing.sample import Sample
+from weightloom.runtime.conformance.making import write_checkpoint
+from weightloom.runtime.conformance.sample import Sample
 from weightloom.runtime.loading.loading import load
 from weightloom.runtime.model import LoadedModel
 

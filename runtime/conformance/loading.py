@@ -14,8 +14,8 @@ from weightloom.engine.carrier import spec_of
 from weightloom.engine.errors import PlanError, WeightloomError
 from weightloom.engine.planning.sharding import Kind
 from weightloom.plugins.modules.binding import parameters
-from weightloom.plugins.testing.comparing import as_numpy, assert_close, assert_same_arrays, stored_arrays
-from weightloom.plugins.testing.subject import Subject
+from weightloom.runtime.conformance.comparing import as_numpy, assert_close, assert_same_arrays, stored_arrays
+from weightloom.runtime.conformance.subject import Subject
 from weightloom.runtime.loading.loading import load
 
 RANKS = 2

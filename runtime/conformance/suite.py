@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import pytest
 
-from weightloom.plugins.testing import configs, loading, packed, running, saving
-from weightloom.plugins.testing.rulefiles import nothing_is_found
-from weightloom.plugins.testing.sample import Sample
-from weightloom.plugins.testing.subject import Subject
+from weightloom.runtime.conformance import configs, loading, packed, running, saving
+from weightloom.runtime.conformance.rulefiles import nothing_is_found
+from weightloom.runtime.conformance.sample import Sample
+from weightloom.runtime.conformance.subject import Subject
 
 
 class Conformance:

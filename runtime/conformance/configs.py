@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from weightloom.engine.errors import WeightloomError
+from weightloom.engine.mapping.patterns import compile_source
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.discovery.manager import PluginManager
 from weightloom.plugins.modules.binding import param_specs
-from weightloom.plugins.testing.making import built
-from weightloom.plugins.testing.sample import Sample
-from weightloom.plugins.testing.subject import Subject
+from weightloom.runtime.conformance.making import built
+from weightloom.runtime.conformance.sample import Sample
+from weightloom.runtime.conformance.subject import Subject
 
 WRONG: tuple[object, ...] = ("many", [], {}, -1, 10**40, True, None)
 
@@ -50,10 +51,9 @@ def _refusal(architecture: Architecture, config: dict[str, Any]) -> WeightloomEr
 
 def sharding_cuts_something(architecture: Architecture, samples: tuple[Sample, ...]) -> None:
     """Every pattern of the sharding plan matches a parameter of some sample."""
-    import regex
-
     names = {name for each in samples for name in _names_of(architecture, each)}
-    idle = [text for text in architecture.sharding if not any(regex.search(text, name) for name in names)]
+    patterns = {text: compile_source(text, {}, anchored=False) for text in architecture.sharding}
+    idle = [text for text, pattern in patterns.items() if not any(map(pattern.search, names))]
     assert not idle, f"sharding patterns that match no parameter: {idle}"
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import mlx.core as mx
 
-from weightloom.plugins.testing.comparing import as_numpy, assert_close
-from weightloom.plugins.testing.making import write_checkpoint
-from weightloom.plugins.testing.subject import Subject
+from weightloom.runtime.conformance.comparing import as_numpy, assert_close
+from weightloom.runtime.conformance.making import write_checkpoint
+from weightloom.runtime.conformance.subject import Subject
 from weightloom.runtime.loading.loading import load
 
 CHUNK = 7

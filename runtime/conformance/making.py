@@ -15,8 +15,8 @@ from weightloom.engine.carrier import spec_of
 from weightloom.engine.dtypes import DTYPES
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.modules.binding import param_specs
-from weightloom.plugins.testing.sample import Sample
 from weightloom.runtime.choosing.rule_choice import model_rules
+from weightloom.runtime.conformance.sample import Sample
 
 if TYPE_CHECKING:
     import mlx.nn as nn
