@@ -5,6 +5,7 @@ row: value = scale * code + bias, codes packed from the lowest bits of each 32-b
 Block forms, from the ggml project: Q4_0 is a float16 scale and 16 bytes of nibbles (value = d * (code - 8)), Q4_1 has a
 float16 minimum after the scale (value = d * code + m), Q8_0 is a float16 scale and 32 signed bytes. The low nibbles are
 the first 16 elements. Q5_0 and Q5_1 have 32 fifth bits in four bytes before the nibbles, and 16 stands for 0 in Q5_0.
+MXFP4 is a power of two in a byte (E8M0) and 16 bytes of nibbles, codes of E2M1: MLX has the same.
 """
 
 from __future__ import annotations
@@ -110,6 +111,18 @@ PACKINGS: dict[str, Packing] = {
     "Q5_1": Packing(5, None, _fives_after_4),
     "Q8_0": Packing(8, 128, _signed_bytes),
 }
+
+
+def mxfp4_words(blocks: Blocks) -> Values:
+    """Give the codes of MXFP4 blocks, which are MLX's own; in order, as nibbles are."""
+    return _nibbles(blocks[:, 1:])
+
+
+def mxfp4_scales(blocks: Blocks) -> Values:
+    """Give their powers of two, a byte each, as MLX has them."""
+    return blocks[:, :1]
+
+
 GROUP = 32
 
 

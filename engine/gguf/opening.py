@@ -56,7 +56,8 @@ def open_gguf(path: str | Path) -> Checkpoint:
     Blocks of Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0 become MLX's affine form with groups of 32: `NAME.weight` packed as U32,
     `NAME.scales` and `NAME.biases` as F16, or F32 where a bias is too large for F16. That is the one thing that headers
     do not tell, so the scales of Q4_0, Q5_0 and Q8_0 are looked through here. Those of Q4_K and Q5_K are products that
-    F16 does not hold, so they are F32. Other block types become F32, plain types stay.
+    F16 does not hold, so they are F32. MXFP4 is MLX's own: words, and scales as U8. Other block types become F32,
+    plain types stay.
     Values equal those of the `gguf` package wherever the scale is finite; of zeros the sign may differ.
     Metadata: the texts under `general.`, and `format`: gguf.
 

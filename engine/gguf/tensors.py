@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from weightloom.engine.checkpoints.source import ByteSource
-from weightloom.engine.gguf.blocks import GROUP, PACKINGS, Packing, dequantizer
+from weightloom.engine.gguf.blocks import GROUP, PACKINGS, Packing, dequantizer, mxfp4_scales, mxfp4_words
 from weightloom.engine.gguf.header import GgufTensor
 from weightloom.engine.gguf.superblocks import SUPER_PACKINGS, SuperPacking
 from weightloom.engine.gguf.translated import Piece, Translation
@@ -35,7 +35,7 @@ def translate(tensor: GgufTensor, source: ByteSource) -> tuple[Made, ...]:
         return (_whole(tensor, kind.plain, Translation(kind.nbytes, kind.nbytes)),)
     # A module's weight has at least two dims; nothing else has a place for scales.
     if kind.packed and tensor.name.endswith(_WEIGHT) and len(tensor.shape) > 1:
-        return _triple(tensor, _PACKINGS[kind.name], source)
+        return _pair(tensor) if kind.name == "MXFP4" else _triple(tensor, _PACKINGS[kind.name], source)
     return (_whole(tensor, "F32", Translation(kind.nbytes, 4 * kind.block, dequantizer(kind))),)
 
 
@@ -57,6 +57,18 @@ def _triple(tensor: GgufTensor, packing: Packing | SuperPacking, source: ByteSou
     return tuple(
         Made(f"{stem}.{part}", TensorSpec(name, (*rows, size)), _piece(tensor, Translation(taken, made, apply)))
         for part, name, size, made, apply in parts
+    )
+
+
+def _pair(tensor: GgufTensor) -> tuple[Made, ...]:
+    """Give MXFP4's words and powers."""
+    *rows, columns = tensor.shape
+    stem, taken = tensor.name.removesuffix(_WEIGHT), tensor.type.nbytes
+    words = _piece(tensor, Translation(taken, GROUP // 2, mxfp4_words))
+    powers = _piece(tensor, Translation(taken, 1, mxfp4_scales))
+    return (
+        Made(tensor.name, TensorSpec("U32", (*rows, columns // 8)), words),
+        Made(f"{stem}.scales", TensorSpec("U8", (*rows, columns // GROUP)), powers),
     )
 
 

@@ -56,5 +56,5 @@ TYPES: dict[int, GgmlType] = {
     30: GgmlType("BF16", 1, 2, plain="BF16"),
     34: GgmlType("TQ1_0", 256, 54),
     35: GgmlType("TQ2_0", 256, 66),
-    39: GgmlType("MXFP4", 32, 17),
+    39: GgmlType("MXFP4", 32, 17, packed=True),
 }

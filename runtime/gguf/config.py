@@ -133,20 +133,26 @@ def _ids(fields: Fields) -> dict[str, Any]:
 def _quantization(checkpoint: Checkpoint, model_type: str, config: Mapping[str, Any]) -> dict[str, Any]:
     """Most modules' bits for all, and each other one on its own."""
     rules = load_rules(model_type, layout=LAYOUT)
-    bits = _bits(build_plan(checkpoint, rules, config=config).params)
-    if not bits:
+    packed = _packed(build_plan(checkpoint, rules, config=config).params)
+    if not packed:
         return {}
-    usual = Counter(bits.values()).most_common(1)[0][0]
-    others = {path: {"group_size": _GROUP, "bits": own} for path, own in sorted(bits.items()) if own != usual}
-    return {"quantization": {"group_size": _GROUP, "bits": usual, **others}}
+    usual = Counter(packed.values()).most_common(1)[0][0]
+    others = {path: _section(own) for path, own in sorted(packed.items()) if own != usual}
+    return {"quantization": {**_section(usual), **others}}
 
 
-def _bits(params: Mapping[str, TensorSpec]) -> dict[str, int]:
-    """Give the bits of each module whose packed weight and scales are there; groups of 32 make words a group's bits."""
-    found: dict[str, int] = {}
+def _section(how: tuple[int, str]) -> dict[str, Any]:
+    bits, mode = how
+    return {"group_size": _GROUP, "bits": bits, **({} if mode == "affine" else {"mode": mode})}
+
+
+def _packed(params: Mapping[str, TensorSpec]) -> dict[str, tuple[int, str]]:
+    """Give bits and mode of each module whose packed weight and scales are there; words of a group are its bits."""
+    found: dict[str, tuple[int, str]] = {}
     for name, scales in params.items():
         path = name.removesuffix(".scales")
         weight = params.get(f"{path}.weight")
         if path != name and weight is not None and weight.dtype == "U32" and scales.shape[-1]:
-            found[path] = weight.shape[-1] // scales.shape[-1]
+            mode = "affine" if f"{path}.biases" in params else "mxfp4"
+            found[path] = weight.shape[-1] // scales.shape[-1], mode
     return found

@@ -11,7 +11,7 @@ from tests.gguf_files import BLOCKS, Tensor, array, noise, write_gguf
 from weightloom.engine import Checkpoint, MissingExtra
 from weightloom.engine.gguf import open_gguf
 
-TYPES = {"U32": np.uint32, "F16": np.float16, "F32": np.float32, "BF16": np.uint16, "I8": np.int8}
+TYPES = {"U32": np.uint32, "U8": np.uint8, "F16": np.float16, "F32": np.float32, "BF16": np.uint16, "I8": np.int8}
 PACKED = {"Q4_0": 4, "Q4_1": 4, "Q5_0": 5, "Q5_1": 5, "Q8_0": 8}
 SUPER = {"Q4_K": 4, "Q5_K": 5}
 SCALES = [0.0, -0.0, 6e-8, -6e-8, 6.1e-5, 1e-3, -1.0, 511.75, 512.0, -8188.0, 8192.0, 65504.0, -65504.0]
@@ -134,6 +134,22 @@ def test_plain_types_stay_as_they_are(tmp_path: Path) -> None:
         assert {name: spec.dtype for name, spec in checkpoint.tensors.items()} == {kind: kind for kind in kinds}
         for kind in kinds:
             assert read(checkpoint, kind).tobytes() == raw
+
+
+@pytest.mark.parametrize("shape", [(3, 64), (2, 3, 96), (0, 32)])
+def test_mxfp4_is_mlx_s_own(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    made = noise("x.weight", "MXFP4", shape, seed=5)
+    raw = np.frombuffer(made.data, np.uint8).reshape(-1, 17).copy()
+    raw[:, 0] = 100 + raw[:, 0] % 40  # powers that neither overflow nor vanish
+    tensor = Tensor("x.weight", "MXFP4", shape, raw.tobytes())
+    with open_gguf(write_gguf(tmp_path / "m.gguf", {}, [array("first", [1.0]), tensor])) as checkpoint:
+        specs = {name: (spec.dtype, spec.shape) for name, spec in checkpoint.tensors.items() if name != "first"}
+        words, powers = (*shape[:-1], shape[-1] // 8), (*shape[:-1], shape[-1] // 32)
+        assert specs == {"x.weight": ("U32", words), "x.scales": ("U8", powers)}
+        if 0 not in shape:
+            weight, scales = (mx.array(read(checkpoint, f"x.{part}")) for part in ("weight", "scales"))
+            found = mx.dequantize(weight, scales, None, 32, 4, "mxfp4", dtype=mx.float32)
+            assert np.array_equal(np.array(found), reference(tensor))
 
 
 @pytest.mark.parametrize("shape", [(3, 256), (2, 3, 512), (1, 256), (0, 256)])

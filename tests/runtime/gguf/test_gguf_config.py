@@ -64,6 +64,13 @@ def test_modules_that_differ_are_named_canonically(tmp_path: Path) -> None:
     }
 
 
+def test_a_module_of_another_mode_is_named(tmp_path: Path) -> None:
+    layer = [*LAYER[:2], noise("blk.0.ffn_up.weight", "MXFP4", (96, 64))]
+    found = config_of(tmp_path, *layer)["quantization"]
+    assert found["model.layers.0.mlp.up_proj"] == {"group_size": 32, "bits": 4, "mode": "mxfp4"}
+    assert found["bits"] == 4 and "mode" not in found
+
+
 def test_no_quantization_where_no_module_is_packed(tmp_path: Path) -> None:
     path = write_gguf(tmp_path / "m.gguf", KEYS, [array("token_embd.weight", [[0.0] * 64] * 12)])
     with open_gguf(path) as checkpoint:
