@@ -15,49 +15,27 @@ from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import (
     FULL,
     SLIDING,
-    head_dim_of,
-    kv_heads_of,
     layer_types_of,
-    refuse_non_positive,
     window_of,
 )
 from weightloom.plugins.configs.config import read
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
+from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
-from weightloom.plugins.layers.decoder import Block, CausalLM, Decoder
+from weightloom.plugins.layers.blocks import Block
+from weightloom.plugins.layers.decoder import CausalLM, Decoder
 from weightloom.plugins.layers.mlp import GatedMlp
+from weightloom.plugins.layers.norms import rms_norm
 from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.specs import hookimpl
-
-
-@dataclass(frozen=True)
-class Fields:
-    """What config.json says; defaults are the published ones."""
-
-    vocab_size: int
-    hidden_size: int
-    intermediate_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
-    num_key_value_heads: int | None = None
-    head_dim: int | None = None
-    hidden_act: str = "silu"
-    rms_norm_eps: float = 1e-6
-    max_position_embeddings: int = 2048
-    attention_bias: bool = False
-    mlp_bias: bool = False
-    tie_word_embeddings: bool = False
-    sliding_window: int | None = None
-    sliding_window_pattern: int | None = None
-    layer_types: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Config:
     """A config that fits together. `windows` has an entry a layer, `ropes` one a layer type."""
 
-    fields: Fields
+    fields: TextFields
     attention: AttentionShape
     act: Activation
     layer_types: tuple[str, ...]
@@ -78,26 +56,17 @@ def read_mistral(content: Mapping[str, Any]) -> Config:
 
 
 def _checked(content: Mapping[str, Any], otherwise: str) -> Config:
-    fields = read(Fields, content)
-    names = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
-    refuse_non_positive({name: getattr(fields, name) for name in (*names, "rms_norm_eps", "max_position_embeddings")})
-    head_dim = head_dim_of(fields.head_dim, fields.hidden_size, fields.num_attention_heads)
+    fields = read(TextFields, content)
+    fields.check()
     every = None if fields.sliding_window is None else fields.sliding_window_pattern
     types = layer_types_of(fields.layer_types, fields.num_hidden_layers, otherwise, every)
     return Config(
         fields,
-        AttentionShape(
-            fields.hidden_size,
-            fields.num_attention_heads,
-            kv_heads_of(fields.num_key_value_heads, fields.num_attention_heads),
-            head_dim,
-            bias=fields.attention_bias,
-            out_bias=fields.attention_bias,
-        ),
+        AttentionShape.of(fields),
         activation(fields.hidden_act),
         types,
         tuple(window_of(each, fields.sliding_window) for each in types),
-        read_rope(content, head_dim, fields.max_position_embeddings, layer_types=types),
+        read_rope(content, fields.head_size, fields.max_position_embeddings, layer_types=types),
     )
 
 
@@ -105,17 +74,18 @@ def build(config: Config) -> CausalLM:
     """Make the module; its parameters are not computed."""
     fields = config.fields
     ropes = {name: Rope(rope, config.attention.head_dim) for name, rope in config.ropes.items()}
+    norm = rms_norm(fields.rms_norm_eps)
     blocks = [
         Block(
             Attention(config.attention, ropes[layer_type]),
             GatedMlp(fields.hidden_size, fields.intermediate_size, config.act, fields.mlp_bias),
             fields.hidden_size,
-            fields.rms_norm_eps,
+            norm,
             window,
         )
         for layer_type, window in zip(config.layer_types, config.windows, strict=True)
     ]
-    decoder = Decoder(fields.vocab_size, fields.hidden_size, fields.rms_norm_eps, blocks)
+    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks)
     return CausalLM(decoder, fields.tie_word_embeddings)
 
 
@@ -135,7 +105,7 @@ LLAMA = Architecture(
     by_request=("rerank",),
     read_config=read_llama,
     build=build,
-    fields=Fields,
+    fields=TextFields,
     adapters=("lora", "dora"),
     sharding=SHARDING,
 )
@@ -147,7 +117,7 @@ MISTRAL = Architecture(
     by_request=("rerank",),
     read_config=read_mistral,
     build=build,
-    fields=Fields,
+    fields=TextFields,
     adapters=("lora", "dora"),
     sharding=SHARDING,
 )

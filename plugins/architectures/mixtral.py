@@ -14,38 +14,31 @@ from weightloom.plugins.configs.checks import (
     FULL,
     SLIDING,
     expert_count_field,
-    head_dim_of,
-    kv_heads_of,
     refuse_non_positive,
     refuse_too_many_chosen,
     window_of,
 )
 from weightloom.plugins.configs.config import read
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
+from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
-from weightloom.plugins.layers.decoder import Block, CausalLM, Decoder
-from weightloom.plugins.layers.experts import Experts, SparseMlp, softmax_over_chosen
+from weightloom.plugins.layers.blocks import Block
+from weightloom.plugins.layers.decoder import CausalLM, Decoder
+from weightloom.plugins.layers.experts import Experts, SparseMlp
+from weightloom.plugins.layers.norms import rms_norm
 from weightloom.plugins.layers.rope import Rope
+from weightloom.plugins.layers.routing import softmax_over_chosen
 from weightloom.plugins.specs import hookimpl
 
 
-@dataclass(frozen=True)
-class Fields:
+@dataclass(frozen=True, kw_only=True)
+class Fields(TextFields):
     """What config.json says; defaults are the published ones."""
 
-    vocab_size: int
-    hidden_size: int
-    intermediate_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
     num_key_value_heads: int | None = 8
-    head_dim: int | None = None
-    hidden_act: str = "silu"
     rms_norm_eps: float = 1e-5
     max_position_embeddings: int = 131072
-    tie_word_embeddings: bool = False
-    sliding_window: int | None = None
     num_experts: int = 8
     num_experts_per_tok: int = 2
 
@@ -65,18 +58,14 @@ def read_config(content: Mapping[str, Any]) -> Config:
     """Read config.json's content; raises ConfigError naming the field that is off."""
     experts = expert_count_field(content)
     fields = read(Fields, content, {"num_experts": experts})
-    sizes = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
-    more = ("num_experts_per_tok", "rms_norm_eps", "max_position_embeddings")
-    positive = {name: getattr(fields, name) for name in (*sizes, *more)}
-    refuse_non_positive({**positive, experts: fields.num_experts})
+    fields.check("num_experts_per_tok")
+    refuse_non_positive({experts: fields.num_experts})
     refuse_too_many_chosen(fields.num_experts_per_tok, fields.num_experts, experts)
-    head_dim = head_dim_of(fields.head_dim, fields.hidden_size, fields.num_attention_heads)
-    kv_heads = kv_heads_of(fields.num_key_value_heads, fields.num_attention_heads)
     layer_type = FULL if fields.sliding_window is None else SLIDING
-    ropes = read_rope(content, head_dim, fields.max_position_embeddings, 1e6, (layer_type,))
+    ropes = read_rope(content, fields.head_size, fields.max_position_embeddings, 1e6, (layer_type,))
     return Config(
         fields,
-        AttentionShape(fields.hidden_size, fields.num_attention_heads, kv_heads, head_dim),
+        AttentionShape.of(fields, bias=False, out_bias=False),
         activation(fields.hidden_act),
         window_of(layer_type, fields.sliding_window),
         ropes[layer_type],
@@ -86,17 +75,18 @@ def read_config(content: Mapping[str, Any]) -> Config:
 def build(config: Config) -> CausalLM:
     """Make the module; its parameters are not computed."""
     fields, rope = config.fields, Rope(config.rope, config.attention.head_dim)
+    norm = rms_norm(fields.rms_norm_eps)
     blocks = [
         Block(
             Attention(config.attention, rope),
             _mlp(config),
             fields.hidden_size,
-            fields.rms_norm_eps,
+            norm,
             config.window,
         )
         for _ in range(fields.num_hidden_layers)
     ]
-    decoder = Decoder(fields.vocab_size, fields.hidden_size, fields.rms_norm_eps, blocks)
+    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks)
     return CausalLM(decoder, fields.tie_word_embeddings)
 
 

@@ -17,8 +17,6 @@ from weightloom.plugins.configs.checks import (
     FULL,
     SLIDING,
     expert_count_field,
-    head_dim_of,
-    kv_heads_of,
     layer_types_of,
     refuse_non_positive,
     refuse_too_many_chosen,
@@ -26,37 +24,30 @@ from weightloom.plugins.configs.checks import (
 )
 from weightloom.plugins.configs.config import read
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
+from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
-from weightloom.plugins.layers.decoder import Block, CausalLM, Decoder
-from weightloom.plugins.layers.experts import Experts, SparseMlp, softmax_over_all, softmax_over_chosen
+from weightloom.plugins.layers.blocks import Block
+from weightloom.plugins.layers.decoder import CausalLM, Decoder
+from weightloom.plugins.layers.experts import Experts, SparseMlp
 from weightloom.plugins.layers.mlp import GatedMlp
+from weightloom.plugins.layers.norms import rms_norm
 from weightloom.plugins.layers.rope import Rope
+from weightloom.plugins.layers.routing import softmax_over_all, softmax_over_chosen
 from weightloom.plugins.specs import hookimpl
 
 
-@dataclass(frozen=True)
-class Fields:
+@dataclass(frozen=True, kw_only=True)
+class Fields(TextFields):
     """What config.json says; defaults are the published ones."""
 
-    vocab_size: int
-    hidden_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
     num_experts: int
     moe_intermediate_size: int
     intermediate_size: int = 6144
     num_key_value_heads: int | None = 4
-    head_dim: int | None = None
-    hidden_act: str = "silu"
-    rms_norm_eps: float = 1e-6
     max_position_embeddings: int = 32768
-    attention_bias: bool = False
-    tie_word_embeddings: bool = False
     use_sliding_window: bool = False
     sliding_window: int | None = 4096
-    sliding_window_pattern: int | None = None
-    layer_types: tuple[str, ...] | None = None
     num_experts_per_tok: int = 8
     norm_topk_prob: bool = False
     decoder_sparse_step: int = 1
@@ -83,53 +74,38 @@ def read_config(content: Mapping[str, Any]) -> Config:
     """Read config.json's content; raises ConfigError naming the field that is off."""
     experts = expert_count_field(content)
     fields = read(Fields, content, {"num_experts": experts})
-    _check_sizes(fields, experts)
-    head_dim = head_dim_of(fields.head_dim, fields.hidden_size, fields.num_attention_heads)
+    fields.check("moe_intermediate_size", "num_experts_per_tok", "decoder_sparse_step")
+    refuse_non_positive({experts: fields.num_experts})
+    refuse_too_many_chosen(fields.num_experts_per_tok, fields.num_experts, experts)
     slides = fields.use_sliding_window and fields.sliding_window is not None
     every = fields.sliding_window_pattern if slides else None
     types = layer_types_of(fields.layer_types, fields.num_hidden_layers, SLIDING if slides else FULL, every)
     return Config(
         fields,
-        AttentionShape(
-            fields.hidden_size,
-            fields.num_attention_heads,
-            kv_heads_of(fields.num_key_value_heads, fields.num_attention_heads),
-            head_dim,
-            bias=fields.attention_bias,
-            out_bias=fields.attention_bias,
-            norm_eps=fields.rms_norm_eps,
-        ),
+        AttentionShape.of(fields, norm_eps=fields.rms_norm_eps),
         activation(fields.hidden_act),
         types,
         tuple(window_of(each, fields.sliding_window) for each in types),
-        read_rope(content, head_dim, fields.max_position_embeddings, layer_types=types),
+        read_rope(content, fields.head_size, fields.max_position_embeddings, layer_types=types),
     )
-
-
-def _check_sizes(fields: Fields, experts: str) -> None:
-    sizes = ("vocab_size", "hidden_size", "intermediate_size", "moe_intermediate_size", "num_hidden_layers")
-    more = ("num_attention_heads", "num_experts_per_tok", "decoder_sparse_step")
-    rest = ("rms_norm_eps", "max_position_embeddings")
-    positive = {name: getattr(fields, name) for name in (*sizes, *more, *rest)}
-    refuse_non_positive({**positive, experts: fields.num_experts})
-    refuse_too_many_chosen(fields.num_experts_per_tok, fields.num_experts, experts)
 
 
 def build(config: Config) -> CausalLM:
     """Make the module; its parameters are not computed."""
     fields = config.fields
     ropes = {name: Rope(rope, config.attention.head_dim) for name, rope in config.ropes.items()}
+    norm = rms_norm(fields.rms_norm_eps)
     blocks = [
         Block(
             Attention(config.attention, ropes[layer_type]),
             _mlp(config, layer),
             fields.hidden_size,
-            fields.rms_norm_eps,
+            norm,
             window,
         )
         for layer, (layer_type, window) in enumerate(zip(config.layer_types, config.windows, strict=True))
     ]
-    decoder = Decoder(fields.vocab_size, fields.hidden_size, fields.rms_norm_eps, blocks)
+    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks)
     return CausalLM(decoder, fields.tie_word_embeddings)
 
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
 
-from weightloom.plugins.layers.cache import Cache
+from weightloom.plugins.configs.text_fields import TextFields
+from weightloom.plugins.layers.attending import attend
+from weightloom.plugins.layers.cache import Cache, position_of
 from weightloom.plugins.layers.masks import Mask
 from weightloom.plugins.layers.rope import Rope
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionShape:
-    """Sizes of attention. `bias` is that of q, k and v, `out_bias` that of o; `norm_eps` None: no q and k norm."""
+    """Sizes and numbers of attention.
+
+    `bias` is that of q, k and v, `out_bias` that of o; `norm_eps` None: no q and k norm a head. Scores are multiplied
+    by `scale`, head_dim ** -0.5 where it is None, and capped by `softcap`, if any.
+    """
 
     hidden_size: int
     heads: int
@@ -23,12 +30,25 @@ class AttentionShape:
     bias: bool = False
     out_bias: bool = False
     norm_eps: float | None = None
+    scale: float | None = None
+    softcap: float | None = None
+
+    @classmethod
+    def of(cls, fields: TextFields, **changes: Any) -> AttentionShape:
+        """Give the shape that a config says; `attention_bias` is that of all four, unless `changes` say otherwise."""
+        bias = fields.attention_bias
+        sizes = (fields.hidden_size, fields.num_attention_heads, fields.kv_heads, fields.head_size)
+        return cls(*sizes, **{"bias": bias, "out_bias": bias, **changes})
 
 
 class Attention(nn.Module):
-    """Grouped-query attention; parameters `q_proj`, `k_proj`, `v_proj`, `o_proj`, and `q_norm`, `k_norm` if any."""
+    """Grouped-query attention; parameters `q_proj`, `k_proj`, `v_proj`, `o_proj`, and `q_norm`, `k_norm` if any.
 
-    def __init__(self, shape: AttentionShape, rope: Rope) -> None:
+    Without a `rope` positions are not told apart but by what comes before. A family that does one step in its own way
+    overrides that step: `project`, `normed`, `turned`, `mixed`, `out`.
+    """
+
+    def __init__(self, shape: AttentionShape, rope: Rope | None) -> None:
         super().__init__()
         self._shape = shape
         self._rope = rope
@@ -42,19 +62,43 @@ class Attention(nn.Module):
 
     def __call__(self, x: mx.array, mask: Mask, cache: Cache) -> mx.array:
         """Mix tokens (B, L, hidden_size); `cache` takes their keys and values."""
-        offset = cache.offset
-        queries = self._rope(_by_head(self.q_norm(self._split(self.q_proj(x)))), offset)
-        keys = self._rope(_by_head(self.k_norm(self._split(self.k_proj(x)))), offset)
-        keys, values = cache.update(keys, _by_head(self._split(self.v_proj(x))))
-        scale = self._shape.head_dim**-0.5
-        mixed = mx.fast.scaled_dot_product_attention(queries, keys, values, scale=scale, mask=mask)
-        return self.o_proj(mixed.transpose(0, 2, 1, 3).flatten(2))
+        queries, keys, values = (_by_head(each) for each in self.normed(*self.project(x)))
+        position = position_of(cache)
+        keys, values = cache.update(self.turned(keys, position), values)
+        mixed = self.mixed(self.turned(queries, position), keys, values, mask)
+        return self.out(mixed.transpose(0, 2, 1, 3).flatten(2), x)
+
+    def project(self, x: mx.array) -> tuple[mx.array, mx.array, mx.array]:
+        """(B, L, hidden_size) -> queries, keys and values, (B, L, heads, head_dim) each."""
+        return self.split(self.q_proj(x)), self.split(self.k_proj(x)), self.split(self.v_proj(x))
+
+    def normed(self, queries: mx.array, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array, mx.array]:
+        """Norm queries and keys, (B, L, heads, head_dim) each."""
+        return self.q_norm(queries), self.k_norm(keys), values
+
+    def turned(self, heads: mx.array, position: int | mx.array) -> mx.array:
+        """Turn heads (B, heads, L, head_dim), the first token at `position`."""
+        return heads if self._rope is None else self._rope(heads, position)
+
+    def mixed(self, queries: mx.array, keys: mx.array, values: mx.array, mask: Mask) -> mx.array:
+        """Mix values, (B, heads, L, head_dim)."""
+        return attend(queries, keys, values, self.scale, mask, self._shape.softcap)
+
+    def out(self, mixed: mx.array, x: mx.array) -> mx.array:
+        """(B, L, heads * head_dim) -> (B, L, hidden_size); `x` is what attention was called with."""
+        made: mx.array = self.o_proj(mixed)
+        return made
+
+    @property
+    def scale(self) -> float:
+        """What scores are multiplied by."""
+        return self._shape.head_dim**-0.5 if self._shape.scale is None else self._shape.scale
 
     def heads(self) -> dict[str, int]:
         """Give the count of heads of queries, and of keys and values, by the config's field."""
         return {"num_attention_heads": self._shape.heads, "num_key_value_heads": self._shape.kv_heads}
 
-    def _split(self, x: mx.array) -> mx.array:
+    def split(self, x: mx.array) -> mx.array:
         """(B, L, heads * head_dim) -> (B, L, heads, head_dim)."""
         return x.reshape(*x.shape[:2], -1, self._shape.head_dim)
 

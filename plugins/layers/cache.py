@@ -3,6 +3,9 @@
 A cache says how many tokens it has seen (`offset`), and `update` takes the keys and values of new ones,
 (B, kv_heads, L, head_dim), and gives those that the new tokens may attend to. They come oldest first and end with
 the new ones; for one new token their order is free, for it attends to all of them.
+
+Rows of a batch that are shorter than others are filled up in front: `padding` (B,) int, put into each cache of a model
+before its first token, says by how much. Positions count from the first token that is one.
 """
 
 from __future__ import annotations
@@ -11,15 +14,19 @@ from typing import Protocol
 
 import mlx.core as mx
 
+from weightloom.plugins.layers.masks import Window
+
 STEP = 256
 
 
 class Cache(Protocol):
     """What attention asks of a cache."""
 
+    padding: mx.array | None
+
     @property
     def offset(self) -> int:
-        """Tokens seen so far: the position of the next one."""
+        """Tokens seen so far, padding among them."""
         ...
 
     def update(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
@@ -27,8 +34,15 @@ class Cache(Protocol):
         ...
 
 
+def position_of(cache: Cache) -> int | mx.array:
+    """Give the position of the next token: one number, or with padding one a row, (B,)."""
+    return cache.offset if cache.padding is None else cache.offset - cache.padding
+
+
 class NoCache:
     """Nothing is kept: the tokens at hand are all there are."""
+
+    padding: mx.array | None = None
 
     @property
     def offset(self) -> int:
@@ -39,11 +53,19 @@ class NoCache:
         """Give back what came."""
         return keys, values
 
+    def get(self, name: str) -> mx.array | None:
+        """Give None: there is no state before the first token."""
+        return None
+
+    def put(self, length: int, **states: mx.array) -> None:
+        """Keep nothing."""
+
 
 class FullCache:
     """Keeps all; a token is written in place into buffers that grow in steps."""
 
     kind = "full"
+    padding: mx.array | None = None
 
     def __init__(self) -> None:
         self._offset = 0
@@ -51,7 +73,7 @@ class FullCache:
 
     @property
     def offset(self) -> int:
-        """Tokens seen so far: the position of the next one."""
+        """Tokens seen so far, padding among them."""
         return self._offset
 
     def update(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
@@ -65,6 +87,8 @@ class FullCache:
 class SlidingCache:
     """Keeps the last `window` tokens in a ring: position p stands in slot p mod window."""
 
+    padding: mx.array | None = None
+
     def __init__(self, window: int) -> None:
         self._offset = 0
         self.kind = f"window of {window}"
@@ -72,7 +96,7 @@ class SlidingCache:
 
     @property
     def offset(self) -> int:
-        """Tokens seen so far: the position of the next one."""
+        """Tokens seen so far, padding among them."""
         return self._offset
 
     def update(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
@@ -81,9 +105,9 @@ class SlidingCache:
         return self._keys.update(start, keys), self._values.update(start, values)
 
 
-def make_cache(window: int | None) -> FullCache | SlidingCache:
-    """Give the cache for a layer that sees `window` tokens, or all where it is None."""
-    return FullCache() if window is None else SlidingCache(window)
+def make_cache(window: Window) -> FullCache | SlidingCache:
+    """Give the cache for a layer with a window; one that sees chunks keeps all."""
+    return SlidingCache(window) if isinstance(window, int) else FullCache()
 
 
 class _Buffer:

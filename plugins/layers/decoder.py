@@ -1,80 +1,140 @@
-"""The causal decoder that text models share: blocks on embeddings, a last norm, scores for each token."""
+"""The causal decoder that text models share: layers on embeddings, a last norm, scores for each token."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import mlx.core as mx
 import mlx.nn as nn
 
-from weightloom.plugins.layers.attention import Attention
-from weightloom.plugins.layers.cache import Cache, NoCache, make_cache
-from weightloom.plugins.layers.masks import Mask, causal_mask
+from weightloom.plugins.layers.cache import Cache, NoCache
+from weightloom.plugins.layers.masks import Mask, Window, causal_mask
 from weightloom.plugins.layers.stages import Alone, Elsewhere, Handover, Stage
 
 
-class Block(nn.Module):
-    """Attention, then a feed-forward layer, each after a norm and added to what came in. `window` None: sees all."""
+class Layer(Protocol):
+    """What a decoder asks of a layer: its window, a call, and an empty cache of its own kind."""
 
-    def __init__(self, attention: Attention, mlp: nn.Module, hidden_size: int, eps: float, window: int | None) -> None:
-        super().__init__()
-        self.window = window
-        self.self_attn = attention
-        self.mlp = mlp
-        self.input_layernorm = nn.RMSNorm(hidden_size, eps)
-        self.post_attention_layernorm = nn.RMSNorm(hidden_size, eps)
+    window: Window
 
-    def __call__(self, x: mx.array, mask: Mask, cache: Cache) -> mx.array:
+    def __call__(self, x: mx.array, mask: Mask, cache: Any) -> mx.array:
         """(B, L, hidden_size) -> the same shape."""
-        x = x + self.self_attn(self.input_layernorm(x), mask, cache)
-        added: mx.array = self.mlp(self.post_attention_layernorm(x))
-        return x + added
+        ...
 
-    def make_cache(self) -> Cache:
-        """Give an empty cache."""
-        return make_cache(self.window)
+    def make_cache(self) -> Any:
+        """Give an empty cache: anything with `offset` and `padding`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What a family calls the parts of its decoder, and the decoder and the head in the whole."""
+
+    embedding: str = "embed_tokens"
+    layers: str = "layers"
+    norm: str = "norm"
+    decoder: str = "model"
+    head: str = "lm_head"
+
+
+LLAMA_NAMES = Names()
 
 
 class Decoder(nn.Module):
-    """Embeddings, blocks and the last norm; parameters `embed_tokens`, `layers`, `norm`."""
+    """Embeddings, times `embed_scale`, layers and the last norm; parameters as `names` says."""
 
-    def __init__(self, vocab_size: int, hidden_size: int, eps: float, blocks: Sequence[Block]) -> None:
+    def __init__(
+        self,
+        vocab_size: int,
+        hidden_size: int,
+        norm: nn.Module,
+        layers: Sequence[Layer],
+        embed_scale: float = 1.0,
+        names: Names = LLAMA_NAMES,
+    ) -> None:
         super().__init__()
-        self.embed_tokens = nn.Embedding(vocab_size, hidden_size)
-        self.layers: list[Block | Elsewhere] = list(blocks)
+        self._names = names
+        self._embed_scale = embed_scale
         self._handover: Handover = Alone()
-        self.norm = nn.RMSNorm(hidden_size, eps)
+        self[names.embedding] = nn.Embedding(vocab_size, hidden_size)
+        self[names.layers] = list(layers)
+        self[names.norm] = norm
+
+    @property
+    def names(self) -> Names:
+        """What its parts are called."""
+        return self._names
+
+    @property
+    def embedding(self) -> nn.Embedding:
+        """The embedding of tokens."""
+        found: nn.Embedding = self[self._names.embedding]
+        return found
+
+    @property
+    def blocks(self) -> list[Layer]:
+        """The layers, in order."""
+        found: list[Layer] = self[self._names.layers]
+        return found
 
     def __call__(self, tokens: mx.array, cache: Sequence[Cache] | None = None) -> mx.array:
         """Tokens (B, L) int -> hidden states (B, L, hidden_size); `cache` holds one entry a layer."""
-        caches = cache or [NoCache()] * len(self.layers)
-        length, offset = tokens.shape[1], caches[0].offset
-        windows = {layer.window for layer in self.layers}
-        masks: dict[int | None, Mask] = {window: causal_mask(length, offset, window) for window in windows}
-        dtype = self.norm.weight.dtype
-        # A packed embedding may give bfloat16, whatever the layers compute in.
-        x: mx.array = self._handover.take(self.embed_tokens(tokens).astype(dtype))
-        for layer, own in zip(self.layers, caches, strict=True):
+        layers = self.blocks
+        caches = cache or [NoCache()] * len(layers)
+        first, length = caches[0], tokens.shape[1]
+        windows = {layer.window for layer in layers}
+        masks = {window: causal_mask(length, first.offset, window, first.padding) for window in windows}
+        norm = self[self._names.norm]
+        dtype = norm.weight.dtype
+        x: mx.array = self._handover.take(self.embed(tokens, first, dtype))
+        for layer, own in zip(layers, caches, strict=True):
             x = layer(x, masks[layer.window], own)
-        last: mx.array = self.norm(self._handover.give(x, dtype))
+        last: mx.array = norm(self._handover.give(x, dtype))
         return last
+
+    def embed(self, tokens: mx.array, first: Cache, dtype: mx.Dtype) -> mx.array:
+        """Tokens (B, L) int -> what the first layer works on, (B, L, hidden_size), `dtype`; `first` is its cache."""
+        # A packed embedding may give bfloat16, whatever the layers compute in.
+        found: mx.array = self.embedding(tokens).astype(dtype)
+        return found if self._embed_scale == 1.0 else found * mx.array(self._embed_scale, dtype)
 
     def at_stage(self, stage: Stage) -> None:
         """Keep the layers of one stage alone."""
-        here = stage.layers(len(self.layers))
-        self.layers = [layer if number in here else Elsewhere(layer.window) for number, layer in enumerate(self.layers)]
+        layers = self.blocks
+        here = stage.layers(len(layers))
+        kept = [layer if number in here else Elsewhere(layer.window) for number, layer in enumerate(layers)]
+        self[self._names.layers] = kept
         self._handover = stage
 
 
 class CausalLM(nn.Module):
-    """A decoder and its head. Without an `lm_head` of its own the embeddings score the tokens."""
+    """A decoder and its head. Where they are `tied` the embeddings score the tokens.
 
-    def __init__(self, decoder: Decoder, tied: bool) -> None:
+    `finish`, if given, makes of scores (B, L, vocab) the logits: a multiplier or a cap.
+    """
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        tied: bool,
+        finish: Callable[[mx.array], mx.array] | None = None,
+        head_bias: bool = False,
+    ) -> None:
         super().__init__()
-        self.model = decoder
+        self._names = decoder.names
+        self._finish = finish
+        self[decoder.names.decoder] = decoder
         if not tied:
-            vocab_size, hidden_size = decoder.embed_tokens.weight.shape
-            self.lm_head = nn.Linear(hidden_size, vocab_size, bias=False)
+            vocab_size, hidden_size = decoder.embedding.weight.shape
+            self[decoder.names.head] = nn.Linear(hidden_size, vocab_size, bias=head_bias)
+
+    @property
+    def decoder(self) -> Decoder:
+        """All but the head."""
+        found: Decoder = self[self._names.decoder]
+        return found
 
     def __call__(self, tokens: mx.array, cache: Sequence[Cache] | None = None) -> mx.array:
         """Tokens (B, L) int -> logits (B, L, vocab); with a cache the tokens follow those that it has seen."""
@@ -82,17 +142,28 @@ class CausalLM(nn.Module):
 
     def body(self, tokens: mx.array, cache: Sequence[Cache] | None = None) -> mx.array:
         """Tokens (B, L) int -> hidden states (B, L, hidden_size)."""
-        return self.model(tokens, cache)
+        return self.decoder(tokens, cache)
 
     def head(self, hidden: mx.array) -> mx.array:
         """Hidden states (B, L, hidden_size) -> logits (B, L, vocab): for the last position alone, say."""
-        score: Callable[[mx.array], mx.array] = self.lm_head if "lm_head" in self else self.model.embed_tokens.as_linear
-        return score(hidden)
+        own = self._names.head in self
+        scores: mx.array = self[self._names.head](hidden) if own else self.decoder.embedding.as_linear(hidden)
+        return scores if self._finish is None else self._finish(scores)
 
     def make_cache(self) -> list[Cache]:
         """Give an empty cache for each layer."""
-        return [layer.make_cache() for layer in self.model.layers]
+        return [layer.make_cache() for layer in self.decoder.blocks]
 
     def at_stage(self, group: mx.distributed.Group) -> None:
         """Keep the layers of this rank's stage alone; embeddings, last norm and head are on all ranks."""
-        self.model.at_stage(Stage(group))
+        self.decoder.at_stage(Stage(group))
+
+
+def times(factor: float) -> Callable[[mx.array], mx.array] | None:
+    """Give what multiplies scores by a factor; None where it is 1."""
+    return None if factor == 1.0 else lambda scores: scores * factor
+
+
+def capped(limit: float | None) -> Callable[[mx.array], mx.array] | None:
+    """Give what caps scores softly: limit * tanh(score / limit); None without a limit."""
+    return None if limit is None else lambda scores: mx.tanh(scores / limit) * limit

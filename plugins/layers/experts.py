@@ -9,31 +9,11 @@ import mlx.nn as nn
 
 from weightloom.plugins.layers.activations import Activation, gated
 from weightloom.plugins.layers.packing import Quantization
+from weightloom.plugins.layers.routing import Router
 from weightloom.plugins.layers.scaled import times_rows, without_overflow
-
-Router = Callable[[mx.array, int], tuple[mx.array, mx.array]]
-"""Scores (..., E) and k -> the chosen experts (..., k), int, and their weights (..., k), float32."""
-
 
 # Fewer rows than this are multiplied faster as they come.
 _WORTH_SORTING = 64
-
-
-def softmax_over_chosen(scores: mx.array, k: int) -> tuple[mx.array, mx.array]:
-    """Choose the k best; their weights sum to 1."""
-    chosen = _best(scores, k)
-    return chosen, mx.softmax(mx.take_along_axis(scores.astype(mx.float32), chosen, axis=-1), axis=-1)
-
-
-def softmax_over_all(scores: mx.array, k: int) -> tuple[mx.array, mx.array]:
-    """Choose the k best; their weights are their shares among all experts, less than 1 in sum."""
-    chosen = _best(scores, k)
-    shares = mx.softmax(scores.astype(mx.float32), axis=-1)
-    return chosen, mx.take_along_axis(shares, chosen, axis=-1)
-
-
-def _best(scores: mx.array, k: int) -> mx.array:
-    return mx.argpartition(-scores, kth=k - 1, axis=-1)[..., :k]
 
 
 class Experts(nn.Module):
@@ -85,6 +65,15 @@ class Experts(nn.Module):
     def packed(self, name: str, how: Quantization) -> QuantizedExperts:
         """Give the same layer with the stack `name` packed."""
         return QuantizedExperts(self._sizes, self._act, {name: how})
+
+
+Mix = Callable[[Experts, mx.array, mx.array, mx.array], mx.array]
+"""Experts, tokens (N, H), the chosen experts and their weights (N, k) -> the weighted sums (N, H), float32."""
+
+
+def weighted_sum(experts: Experts, tokens: mx.array, chosen: mx.array, weights: mx.array) -> mx.array:
+    """Sum what the chosen experts make of each token, weighted."""
+    return (experts(tokens, chosen) * weights[..., None]).sum(axis=1)
 
 
 class QuantizedExperts(Experts):
@@ -146,27 +135,29 @@ class QuantizedExperts(Experts):
 
 
 class SparseMlp(nn.Module):
-    """A router, `gate` (E, H), and the `experts` that it chooses among, `k` for each token."""
+    """A router, `gate` (E, H), and the `experts` that it chooses among, `k` for each token.
+
+    A family whose router has more than scores overrides `choose`.
+    """
 
     def __init__(self, experts: Experts, router: Router, k: int) -> None:
         super().__init__()
-        hidden_size, count = experts.hidden_size, experts.count
         self._router = router
         self._k = k
-        self.gate = nn.Linear(hidden_size, count, bias=False)
+        self._mix: Mix = weighted_sum
+        self.gate = nn.Linear(experts.hidden_size, experts.count, bias=False)
         self.experts = experts
-
-    @property
-    def routing(self) -> tuple[Router, int]:
-        """The router, and how many experts it chooses for each token."""
-        return self._router, self._k
 
     def __call__(self, x: mx.array) -> mx.array:
         """(B, L, H) -> the same shape: the weighted sum of what the chosen experts make."""
         tokens = x.reshape(-1, x.shape[-1])
-        chosen, weights = self._router(self.gate(tokens), self._k)
-        return self.mix(self.experts, tokens, chosen, weights).astype(x.dtype).reshape(x.shape)
+        chosen, weights = self.choose(tokens)
+        return self._mix(self.experts, tokens, chosen, weights).astype(x.dtype).reshape(x.shape)
 
-    def mix(self, experts: Experts, tokens: mx.array, chosen: mx.array, weights: mx.array) -> mx.array:
-        """Tokens (N, H), their experts and weights (N, k) -> the weighted sums (N, H), float32."""
-        return (experts(tokens, chosen) * weights[..., None]).sum(axis=1)
+    def choose(self, tokens: mx.array) -> tuple[mx.array, mx.array]:
+        """Tokens (N, H) -> the experts of each, (N, k) int, and their weights, (N, k) float32."""
+        return self._router(self.gate(tokens), self._k)
+
+    def mix_by(self, mix: Mix) -> None:
+        """Have what experts make put together in another way: among ranks, say."""
+        self._mix = mix

@@ -10,7 +10,7 @@ from __future__ import annotations
 import mlx.core as mx
 import mlx.nn as nn
 
-from weightloom.plugins.layers.experts import Experts, SparseMlp
+from weightloom.plugins.layers.experts import Experts, Mix, weighted_sum
 from weightloom.plugins.layers.packing import Quantization
 from weightloom.plugins.layers.scaled import ScaledLinear
 
@@ -147,29 +147,21 @@ class QuantizedVocabEmbedding(_SomeRows, nn.QuantizedEmbedding):
         return whole_scores(super().as_linear(x), self._group)
 
 
-class SlicedMlp(SparseMlp):
-    """Experts of which each rank has a slice of every one."""
+def sliced(group: mx.distributed.Group) -> Mix:
+    """Give how experts are put together of which each rank has a slice of every one."""
 
-    def __init__(self, plain: SparseMlp, group: mx.distributed.Group) -> None:
-        super().__init__(plain.experts, *plain.routing)
-        self.gate = plain.gate
-        self._group = group
+    def mix(experts: Experts, tokens: mx.array, chosen: mx.array, weights: mx.array) -> mx.array:
+        return mx.distributed.all_sum(weighted_sum(experts, tokens, chosen, weights).astype(tokens.dtype), group=group)
 
-    def __call__(self, x: mx.array) -> mx.array:
-        """(B, L, H) -> the same shape, the same on all ranks."""
-        return mx.distributed.all_sum(super().__call__(x), group=self._group)
+    return mix
 
 
-class SharedOutMlp(SparseMlp):
-    """Experts of which each rank has some, whole: it does its own share of every token's."""
+def shared_out(group: mx.distributed.Group) -> Mix:
+    """Give how experts are put together of which each rank has some, whole: it does its own share of every token's."""
 
-    def __init__(self, plain: SparseMlp, group: mx.distributed.Group) -> None:
-        super().__init__(plain.experts, *plain.routing)
-        self.gate = plain.gate
-        self._group = group
+    def mix(experts: Experts, tokens: mx.array, chosen: mx.array, weights: mx.array) -> mx.array:
+        local, inside = own_rows(chosen, experts.gate_up_proj.shape[0], group)
+        own = weighted_sum(experts, tokens, local, mx.where(inside, weights, 0))
+        return mx.distributed.all_sum(own, group=group)
 
-    def mix(self, experts: Experts, tokens: mx.array, chosen: mx.array, weights: mx.array) -> mx.array:
-        """Weigh what the experts make of tokens (N, H), those of this rank alone, and sum over the ranks."""
-        local, inside = own_rows(chosen, experts.gate_up_proj.shape[0], self._group)
-        own = super().mix(experts, tokens, local, mx.where(inside, weights, 0))
-        return mx.distributed.all_sum(own, group=self._group)
+    return mix

@@ -8,7 +8,7 @@ import mlx.core as mx
 import mlx.nn as nn
 
 from weightloom.plugins.layers.cache import Cache
-from weightloom.plugins.layers.masks import Mask
+from weightloom.plugins.layers.masks import Mask, Window
 
 
 class Handover(Protocol):
@@ -70,12 +70,14 @@ class Stage:
 class ElsewhereCache:
     """The cache of a layer of another rank: counts tokens and keeps nothing."""
 
+    padding: mx.array | None = None
+
     def __init__(self) -> None:
         self._offset = 0
 
     @property
     def offset(self) -> int:
-        """Tokens seen so far."""
+        """Tokens seen so far, padding among them."""
         return self._offset
 
     def update(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
@@ -87,7 +89,7 @@ class ElsewhereCache:
 class Elsewhere(nn.Module):
     """A layer that another rank does; it has no parameters."""
 
-    def __init__(self, window: int | None) -> None:
+    def __init__(self, window: Window) -> None:
         super().__init__()
         self.window = window
 

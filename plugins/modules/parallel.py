@@ -84,6 +84,7 @@ def cut_module(module: nn.Module, sharding: Sharding, group: mx.distributed.Grou
     for path, each in sorted(module.named_modules(), key=lambda item: -item[0].count(".")):
         for part in _part_of(path, each, sharding, group):
             module.update_modules(tree_unflatten([(path, part)]))
+        _mix_among_ranks(path, each, sharding, group)
     _resize(module, whole, sharding)
 
 
@@ -106,7 +107,6 @@ def _part_of(path: str, module: Any, sharding: Sharding, group: mx.distributed.G
     import mlx.nn as nn
 
     from weightloom.plugins.layers import parallel
-    from weightloom.plugins.layers.experts import SparseMlp
 
     kind = sharding.kind_of(f"{path}.{WEIGHT}")
     if isinstance(module, nn.Linear | nn.QuantizedLinear) and kind in ("row", "vocab"):
@@ -116,12 +116,16 @@ def _part_of(path: str, module: Any, sharding: Sharding, group: mx.distributed.G
         yield parallel.VocabEmbedding(rows, columns, group)
     elif isinstance(module, nn.QuantizedEmbedding) and kind == "vocab":
         yield parallel.QuantizedVocabEmbedding(_sizes(module), _packing(module), group)
-    elif isinstance(module, SparseMlp):
-        kind = sharding.kind_of(f"{path}.experts.down_proj")
-        if kind == "row":
-            yield parallel.SlicedMlp(module, group)
-        elif kind == "expert":
-            yield parallel.SharedOutMlp(module, group)
+
+
+def _mix_among_ranks(path: str, module: nn.Module, sharding: Sharding, group: mx.distributed.Group) -> None:
+    """Have experts that are cut put together over all ranks."""
+    from weightloom.plugins.layers import parallel
+    from weightloom.plugins.layers.experts import SparseMlp
+
+    kind = sharding.kind_of(f"{path}.experts.down_proj")
+    if isinstance(module, SparseMlp) and kind in ("row", "expert"):
+        module.mix_by(parallel.sliced(group) if kind == "row" else parallel.shared_out(group))
 
 
 def _linear(module: nn.Linear | nn.QuantizedLinear, kind: str, group: mx.distributed.Group) -> nn.Module:

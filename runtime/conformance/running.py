@@ -26,12 +26,9 @@ def the_reference_agrees(subject: Subject) -> None:
 def the_cache_changes_nothing(subject: Subject) -> None:
     """A prompt in chunks and then token by token has the logits of the whole, and the cache knows how long it is."""
     model: Any = subject.load().model
-    tokens, length = subject.tokens(), subject.sample.length
+    tokens = subject.tokens()
     whole, cache = model(tokens), model.make_cache()
-    starts = [*range(0, length // 2, CHUNK), *range(length // 2 // CHUNK * CHUNK + CHUNK, length)]
-    ends = [*starts[1:], length]
-    parts = [model(tokens[:, start:end], cache) for start, end in zip(starts, ends, strict=True)]
-    assert_close(as_numpy(mx.concatenate(parts, axis=1)), as_numpy(whole), EXACT)
+    assert_close(as_numpy(_in_parts(model, tokens, cache)), as_numpy(whole), EXACT)
 
 
 def rows_do_not_see_each_other(subject: Subject) -> None:
@@ -55,6 +52,21 @@ def padding_changes_nothing(subject: Subject) -> None:
     assert_close(as_numpy(model(tokens, mask)[:, :half]), as_numpy(model(tokens[:, :half])), EXACT)
 
 
+def padding_in_front_changes_nothing(subject: Subject) -> None:
+    """In a batch whose caches say how a row is filled up in front, its tokens have the logits that they have alone."""
+    model: Any = subject.load().model
+    tokens, length = subject.tokens(), subject.sample.length
+    filled = length // 4
+    cut = tokens[1:, : length - filled]
+    batch = mx.concatenate([tokens[:1], mx.concatenate([mx.zeros((1, filled), mx.int32), cut], axis=1)])
+    cache = model.make_cache()
+    for each in cache:
+        each.padding = mx.array([0, filled])
+    got = _in_parts(model, batch, cache)
+    assert_close(as_numpy(got[:1]), as_numpy(model(tokens[:1])), EXACT)
+    assert_close(as_numpy(got[1:, filled:]), as_numpy(model(cut)), EXACT)
+
+
 def the_dtype_is_kept(subject: Subject) -> None:
     """Parameters of 16 bits give answers of 16 bits; nothing is computed, for not every device can."""
     for dtype, kind in (("BF16", mx.bfloat16), ("F16", mx.float16)):
@@ -64,3 +76,11 @@ def the_dtype_is_kept(subject: Subject) -> None:
         cached = (model.make_cache(),) if subject.architecture.task == "generate" else ()
         for answers in (model(subject.tokens()), model(subject.tokens(), *cached)):
             assert answers.dtype == kind, f"parameters are {dtype}, answers {answers.dtype}"
+
+
+def _in_parts(model: Any, tokens: mx.array, cache: Any) -> mx.array:
+    """Answer the first half of a prompt in chunks, then token by token."""
+    length = tokens.shape[1]
+    starts = [*range(0, length // 2, CHUNK), *range(length // 2 // CHUNK * CHUNK + CHUNK, length)]
+    ends = [*starts[1:], length]
+    return mx.concatenate([model(tokens[:, a:b], cache) for a, b in zip(starts, ends, strict=True)], axis=1)

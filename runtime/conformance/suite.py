@@ -114,6 +114,11 @@ class Conformance:
         _only_for("generate", subject)
         running.the_cache_changes_nothing(subject)
 
+    def test_padding_in_front_changes_nothing(self, subject: Subject) -> None:
+        """See `running.padding_in_front_changes_nothing`."""
+        _only_for("generate", subject)
+        running.padding_in_front_changes_nothing(subject)
+
     def test_later_tokens_change_nothing(self, subject: Subject) -> None:
         """See `running.later_tokens_change_nothing`."""
         _only_for("generate", subject)

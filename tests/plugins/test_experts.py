@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from weightloom.plugins.layers.activations import relu
-from weightloom.plugins.layers.experts import Experts, Router, SparseMlp, softmax_over_all, softmax_over_chosen
+from weightloom.plugins.layers.experts import Experts, SparseMlp
 from weightloom.plugins.layers.packing import Quantization
+from weightloom.plugins.layers.routing import Router, softmax_over_all, softmax_over_chosen
 
 COUNT, HIDDEN, INNER = 5, 8, 6
 

@@ -1,0 +1,120 @@
+"""Blocks: how attention and a feed-forward layer are put together with norms, a form a class."""
+
+from __future__ import annotations
+
+import mlx.core as mx
+import mlx.nn as nn
+
+from weightloom.plugins.layers.cache import Cache, make_cache
+from weightloom.plugins.layers.masks import Mask, Window
+from weightloom.plugins.layers.norms import Norm
+
+
+class Block(nn.Module):
+    """Attention, then a feed-forward layer, each after a norm; what they make, times `residual`, is added to what came.
+
+    `window` None: a token sees all before it.
+    """
+
+    def __init__(
+        self,
+        attention: nn.Module,
+        mlp: nn.Module,
+        hidden_size: int,
+        norm: Norm,
+        window: Window = None,
+        residual: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.window = window
+        self._residual = residual
+        self.self_attn = attention
+        self.mlp = mlp
+        self.input_layernorm = norm(hidden_size)
+        self.post_attention_layernorm = norm(hidden_size)
+
+    def __call__(self, x: mx.array, mask: Mask, cache: Cache) -> mx.array:
+        """(B, L, hidden_size) -> the same shape."""
+        x = x + self._scaled(self.self_attn(self.input_layernorm(x), mask, cache))
+        return x + self._scaled(self.mlp(self.post_attention_layernorm(x)))
+
+    def make_cache(self) -> Cache:
+        """Give an empty cache."""
+        return make_cache(self.window)
+
+    def _scaled(self, x: mx.array) -> mx.array:
+        return x if self._residual == 1.0 else x * self._residual
+
+
+class SandwichBlock(nn.Module):
+    """The same with a norm before and after each of the two, as Gemma 2 has it (arXiv 2408.00118)."""
+
+    def __init__(
+        self, attention: nn.Module, mlp: nn.Module, hidden_size: int, norm: Norm, window: Window = None
+    ) -> None:
+        super().__init__()
+        self.window = window
+        self.self_attn = attention
+        self.mlp = mlp
+        self.input_layernorm = norm(hidden_size)
+        self.post_attention_layernorm = norm(hidden_size)
+        self.pre_feedforward_layernorm = norm(hidden_size)
+        self.post_feedforward_layernorm = norm(hidden_size)
+
+    def __call__(self, x: mx.array, mask: Mask, cache: Cache) -> mx.array:
+        """(B, L, hidden_size) -> the same shape."""
+        x = x + self.post_attention_layernorm(self.self_attn(self.input_layernorm(x), mask, cache))
+        added: mx.array = self.post_feedforward_layernorm(self.mlp(self.pre_feedforward_layernorm(x)))
+        return x + added
+
+    def make_cache(self) -> Cache:
+        """Give an empty cache."""
+        return make_cache(self.window)
+
+
+class PostNormBlock(nn.Module):
+    """The same with a norm after each of the two alone, as OLMo 2 has it (arXiv 2501.00656)."""
+
+    def __init__(
+        self, attention: nn.Module, mlp: nn.Module, hidden_size: int, norm: Norm, window: Window = None
+    ) -> None:
+        super().__init__()
+        self.window = window
+        self.self_attn = attention
+        self.mlp = mlp
+        self.post_attention_layernorm = norm(hidden_size)
+        self.post_feedforward_layernorm = norm(hidden_size)
+
+    def __call__(self, x: mx.array, mask: Mask, cache: Cache) -> mx.array:
+        """(B, L, hidden_size) -> the same shape."""
+        x = x + self.post_attention_layernorm(self.self_attn(x, mask, cache))
+        added: mx.array = self.post_feedforward_layernorm(self.mlp(x))
+        return x + added
+
+    def make_cache(self) -> Cache:
+        """Give an empty cache."""
+        return make_cache(self.window)
+
+
+class ParallelBlock(nn.Module):
+    """Attention and a feed-forward layer side by side, both after one norm, both added to what came in."""
+
+    def __init__(
+        self, attention: nn.Module, mlp: nn.Module, hidden_size: int, norm: Norm, window: Window = None
+    ) -> None:
+        super().__init__()
+        self.window = window
+        self.self_attn = attention
+        self.mlp = mlp
+        self.input_layernorm = norm(hidden_size)
+
+    def __call__(self, x: mx.array, mask: Mask, cache: Cache) -> mx.array:
+        """(B, L, hidden_size) -> the same shape."""
+        normed = self.input_layernorm(x)
+        attended: mx.array = self.self_attn(normed, mask, cache)
+        added: mx.array = self.mlp(normed)
+        return x + attended + added
+
+    def make_cache(self) -> Cache:
+        """Give an empty cache."""
+        return make_cache(self.window)

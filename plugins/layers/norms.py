@@ -1,0 +1,65 @@
+"""Norms beside MLX's own: options of a module where others change the stored values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import mlx.core as mx
+import mlx.nn as nn
+
+Norm = Callable[[int], nn.Module]
+"""Makes the norm of so many numbers."""
+
+
+def rms_norm(eps: float) -> Norm:
+    """Give what makes plain RMS norms (arXiv 1910.07467)."""
+    return lambda size: nn.RMSNorm(size, eps)
+
+
+def zero_centred_norm(eps: float) -> Norm:
+    """Give what makes RMS norms whose weight is what is added to 1."""
+    return lambda size: ZeroCentredNorm(size, eps)
+
+
+def layer_norm(eps: float, bias: bool = True) -> Norm:
+    """Give what makes layer norms (arXiv 1607.06450)."""
+    return lambda size: nn.LayerNorm(size, eps, bias=bias)
+
+
+class ZeroCentredNorm(nn.Module):
+    """An RMS norm that multiplies by 1 + weight (size,), as Gemma's do; the stored weight stays as it is."""
+
+    def __init__(self, size: int, eps: float) -> None:
+        super().__init__()
+        self._eps = eps
+        self.weight = mx.zeros((size,))
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """(..., size) -> the same shape, in x's dtype."""
+        # Added in float32: 1 + w has fewer bits left for w in 16.
+        return mx.fast.rms_norm(x, 1 + self.weight.astype(mx.float32), self._eps).astype(x.dtype)
+
+
+class UnweightedNorm(nn.Module):
+    """An RMS norm without parameters."""
+
+    def __init__(self, eps: float) -> None:
+        super().__init__()
+        self._eps = eps
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """(..., size) -> the same shape."""
+        return mx.fast.rms_norm(x, None, self._eps)
+
+
+class PerHeadLayerNorm(nn.Module):
+    """A layer norm over each head's dims with a weight a head, (heads, head_dim), and no bias."""
+
+    def __init__(self, heads: int, head_dim: int, eps: float) -> None:
+        super().__init__()
+        self._eps = eps
+        self.weight = mx.ones((heads, head_dim))
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """(..., heads, head_dim) -> the same shape."""
+        return mx.fast.layer_norm(x, None, None, self._eps) * self.weight

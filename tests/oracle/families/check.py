@@ -1,0 +1,151 @@
+"""One case of a family against its reference: answers, parameters, files, packed matrices."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from tests.families.family import Case, Family
+from tests.oracle.families import peers
+from weightloom.engine.carrier import memory_of
+from weightloom.engine.quantizing.quantization import part_names
+from weightloom.runtime.conformance.making import write_arrays
+from weightloom.runtime.loading.loading import load
+from weightloom.runtime.model import LoadedModel
+
+LENGTH, CHUNK, CHUNKS = 24, 7, 2
+BITS, GROUP = 4, 32
+FORMS = ("v5", "v4")
+RECIPE = Path(__file__).with_name("tiny_4bit.yaml")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """How far answers lie from the reference's, each over max(1, max |reference|): whole, through the cache, packed."""
+
+    whole: float
+    cached: float
+    packed: float
+
+    @property
+    def worst(self) -> float:
+        """The largest of them."""
+        return max(self.whole, self.cached, self.packed)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A checkpoint of the reference implementation, and its answers."""
+
+    family: Family
+    folder: Path
+    tokens: np.ndarray[Any, Any]
+    answers: np.ndarray[Any, Any]
+
+
+def written(family: Family, case: Case, folder: Path) -> Written:
+    """Have the reference implementation write a case's checkpoint and answer."""
+    peers.write(family, case, folder)
+    tokens = np.random.default_rng(7).integers(1, family.config(case)["vocab_size"], (2, LENGTH)).astype(np.int32)
+    return Written(family, folder, tokens, peers.answers(family, folder, tokens))
+
+
+def in_form(given: Written, form: str) -> Path:
+    """Give a directory with the same weights under a config in a form."""
+    if form == "v5":
+        return given.folder
+    folder = given.folder.with_name(f"{given.folder.name}-{form}")
+    if not folder.exists():
+        shutil.copytree(given.folder, folder)
+        config = peers.as_published(peers.config_of(folder), given.family)
+        (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    return folder
+
+
+def compare(given: Written, form: str) -> Compared:
+    """Compare answers; parameters and a save's bytes are asserted."""
+    folder = in_form(given, form)
+    m = load(folder)
+    assert_same_parameters(m, given)
+    assert_saved_as_it_was(m, folder)
+    return Compared(
+        _distance(_answers(m, given.tokens), given.answers),
+        _distance(_through_cache(m, given.tokens), given.answers) if given.family.task == "generate" else 0.0,
+        _packed(given, m, folder) if form == "v5" else 0.0,
+    )
+
+
+def assert_same_parameters(m: LoadedModel, given: Written) -> None:
+    """Assert that each parameter with a name of the reference's has its bits, and that most have."""
+    theirs, compared = peers.state(given.folder), 0
+    ours = dict(_parameters(m))
+    for name, array in ours.items():
+        if name in theirs and theirs[name].shape == array.shape:
+            assert bytes(memory_of(array)) == theirs[name].tobytes(), f"{name}: other values"
+            compared += 1
+    assert compared, "no parameter has a name of the reference's"
+
+
+def assert_saved_as_it_was(m: LoadedModel, folder: Path) -> None:
+    """Assert that a save has the same bytes."""
+    target = folder.with_name(f"{folder.name}-saved")
+    m.save(target)
+    assert _digests(target) == _digests(folder)
+    shutil.rmtree(target)
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.glob("*.safetensors")}
+
+
+def _parameters(m: LoadedModel) -> list[tuple[str, mx.array]]:
+    from mlx.utils import tree_flatten
+
+    return tree_flatten(m.model.parameters())  # type: ignore[no-any-return]
+
+
+def _answers(m: LoadedModel, tokens: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.array(m.model(mx.array(tokens)).astype(mx.float32))
+
+
+def _through_cache(m: LoadedModel, tokens: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Answer in chunks, then token by token."""
+    model: Any = m.model
+    cache = model.make_cache()
+    starts = [*range(0, CHUNKS * CHUNK, CHUNK), *range(CHUNKS * CHUNK, LENGTH)]
+    ends = [*starts[1:], LENGTH]
+    parts = [model(mx.array(tokens[:, a:b]), cache) for a, b in zip(starts, ends, strict=True)]
+    return np.array(mx.concatenate(parts, axis=1).astype(mx.float32))
+
+
+def _distance(got: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:
+    assert got.shape == wanted.shape, f"{got.shape}, expected {wanted.shape}"
+    assert np.isfinite(got).all(), "not all answers are finite"
+    return float(np.abs(got - wanted).max() / max(1.0, np.abs(wanted).max()))
+
+
+def _packed(given: Written, m: LoadedModel, folder: Path) -> float:
+    """Quantize on load, and compare with the reference on the numbers that the words stand for."""
+    packed = load(folder, quantize=str(RECIPE))
+    arrays, plain = dict(_parameters(packed)), dict(_parameters(m))
+    dense = {name: _numbers(name, array, arrays) for name, array in plain.items()}
+    changed = sum(not mx.array_equal(dense[name], array).item() for name, array in plain.items())
+    assert changed, "nothing was packed"
+    place = folder.with_name(f"{folder.name}-dense")
+    write_arrays(m.architecture, peers.config_of(folder), "hf", dense, place)
+    return _distance(_answers(packed, given.tokens), peers.answers(given.family, place, given.tokens))
+
+
+def _numbers(name: str, plain: mx.array, arrays: dict[str, mx.array]) -> mx.array:
+    """Give a parameter as it counts in the packed model."""
+    words, scales, biases = (arrays.get(part) for part in part_names(name))
+    if scales is None or words is None:
+        return plain
+    return mx.dequantize(words, scales, biases, GROUP, BITS).astype(plain.dtype)

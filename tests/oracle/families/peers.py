@@ -1,0 +1,106 @@
+"""References: a family's tiny random checkpoint, and the answers to tokens, by an implementation that is not ours."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.families.family import Case, Family
+
+Array = np.ndarray[Any, Any]
+
+
+def write(family: Family, case: Case, folder: Path) -> None:
+    """Write a random checkpoint in float32, as the reference implementation writes it."""
+    if family.peer == "mlx_lm":
+        from tests.oracle.families import mlx_peer
+
+        return mlx_peer.write(family.config(case), folder)
+    import torch
+
+    model = _model(family, case)
+    generator = torch.Generator().manual_seed(11)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * family.spread)
+            if parameter.ndim == 1 and name.endswith("norm.weight"):
+                parameter.add_(1)
+        # Such as biases of routers: values of their own, where a start at 0 would hide them.
+        for name, buffer in model.named_buffers():
+            if name in model.state_dict() and buffer.is_floating_point():
+                buffer.copy_(torch.randn(buffer.shape, generator=generator) * family.spread)
+    model.save_pretrained(folder)
+    if family.relaid:
+        from tests.oracle.families.relaying import relay
+
+        relay(family, folder)
+    return None
+
+
+def answers(family: Family, folder: Path, tokens: Array) -> Array:
+    """Give logits, hidden states or scores (2, L, ...) for tokens (2, L), by what `folder` holds."""
+    if family.peer == "mlx_lm":
+        from tests.oracle.families import mlx_peer
+
+        return mlx_peer.answers(folder, tokens)
+    import torch
+
+    model = _class(family).from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    with torch.no_grad():
+        made = model(torch.tensor(tokens.astype(np.int64)))
+    found = made.last_hidden_state if family.task == "embed" else made.logits
+    return np.asarray(found.float().numpy())
+
+
+def state(folder: Path) -> dict[str, Array]:
+    """Give the tensors that the reference implementation wrote, by name, as bits."""
+    from safetensors.numpy import load_file
+
+    found: dict[str, Array] = {}
+    for file in sorted(folder.glob("*.safetensors")):
+        found |= load_file(file)
+    return found
+
+
+def config_of(folder: Path) -> dict[str, Any]:
+    """Give config.json as it lies there."""
+    content: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    return content
+
+
+def as_published(config: dict[str, Any], family: Family) -> dict[str, Any]:
+    """Give the same config as Transformers 4 wrote it: rotary settings at the top, fields by their older names."""
+    old = {family.older.get(name, name): value for name, value in config.items() if name != "rope_parameters"}
+    rope = dict(config.get("rope_parameters") or {})
+    if any(isinstance(value, dict) for value in rope.values()):
+        local, rope = dict(rope.get("sliding_attention") or {}), dict(rope.get("full_attention") or {})
+        if "rope_theta" in local:
+            old["rope_local_base_freq"] = local["rope_theta"]
+    for name in ("rope_theta", "partial_rotary_factor"):
+        if name in rope:
+            old[name] = rope.pop(name)
+    if config.get("rope_parameters") is not None:
+        old["rope_scaling"] = None if rope.get("rope_type") == "default" else rope
+    if "dtype" in old:
+        old["torch_dtype"] = old.pop("dtype")
+    return {**old, "transformers_version": "4.50.0"}
+
+
+def _class(family: Family) -> Any:
+    import transformers
+
+    return getattr(transformers, family.relaid or family.class_name)
+
+
+def _model(family: Family, case: Case) -> Any:
+    import torch
+
+    model_class = _class(family)
+    content = {name: value for name, value in family.config(case).items() if name != "model_type"}
+    torch.manual_seed(0)
+    config = model_class.config_class(**content)
+    config._attn_implementation = "eager"
+    return model_class(config).float().eval()
