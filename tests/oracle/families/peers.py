@@ -18,7 +18,7 @@ def write(family: Family, case: Case, folder: Path) -> None:
     if family.peer == "mlx_lm":
         from tests.oracle.families import mlx_peer
 
-        return mlx_peer.write(family.config(case), folder)
+        return mlx_peer.write(family.config(case), folder, family.spread)
     import torch
 
     model = _model(family, case)
@@ -36,7 +36,7 @@ def write(family: Family, case: Case, folder: Path) -> None:
     if family.relaid:
         from tests.oracle.families.relaying import relay
 
-        relay(family, folder)
+        relay(family, case, folder)
     return None
 
 
@@ -48,7 +48,7 @@ def answers(family: Family, folder: Path, tokens: Array) -> Array:
         return mlx_peer.answers(folder, tokens)
     import torch
 
-    model = _class(family).from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    model = _relaid(family, folder) if family.relaid else _loaded(family, folder)
     with torch.no_grad():
         made = model(torch.tensor(tokens.astype(np.int64)))
     found = made.last_hidden_state if family.task == "embed" else made.logits
@@ -95,12 +95,39 @@ def _class(family: Family) -> Any:
     return getattr(transformers, family.relaid or family.class_name)
 
 
+def _loaded(family: Family, folder: Path) -> Any:
+    import torch
+
+    return _class(family).from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+
+
+def _relaid(family: Family, folder: Path) -> Any:
+    """Make the reference of a published checkpoint."""
+    import torch
+
+    from tests.oracle.families.relaying import config_for_reference, state_for_reference
+
+    config = config_of(folder)
+    model = _built(family, config_for_reference(config))
+    state = {name: torch.from_numpy(array) for name, array in state_for_reference(folder, config).items()}
+    lacking, unknown = model.load_state_dict(state, strict=False)
+    assert not unknown and set(lacking) <= {"lm_head.weight"}, (lacking, unknown)
+    model.tie_weights()
+    return model
+
+
 def _model(family: Family, case: Case) -> Any:
+    from tests.oracle.families.relaying import config_for_reference
+
+    content = family.config(case)
+    return _built(family, config_for_reference(content) if family.relaid else content)
+
+
+def _built(family: Family, content: dict[str, Any]) -> Any:
     import torch
 
     model_class = _class(family)
-    content = {name: value for name, value in family.config(case).items() if name != "model_type"}
     torch.manual_seed(0)
-    config = model_class.config_class(**content)
+    config = model_class.config_class(**{name: value for name, value in content.items() if name != "model_type"})
     config._attn_implementation = "eager"
     return model_class(config).float().eval()

@@ -1,0 +1,95 @@
+"""Relaying: what a reference saved, rewritten into the names and layout that a family without a reference publishes.
+
+The reference computes the same under other names. Here are the renames and cuts in NumPy, there and back, by model
+type; none of weightloom's rules are used.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from tests.families.family import Case, Family
+
+State = dict[str, np.ndarray[Any, Any]]
+Config = dict[str, Any]
+
+
+def _same_config(config: Config) -> Config:
+    return dict(config)
+
+
+def _same_state(state: State, config: Config) -> State:
+    return dict(state)
+
+
+@dataclass(frozen=True)
+class Relaying:
+    """From a family's config to the reference's, and between the tensors of both; `config` is always the family's."""
+
+    config: Callable[[Config], Config] = _same_config
+    published: Callable[[State, Config], State] = _same_state
+    reference: Callable[[State, Config], State] = _same_state
+
+
+RELAYINGS: Mapping[str, Relaying] = {}
+
+
+def relay(family: Family, case: Case, folder: Path) -> None:
+    """Rewrite what the reference saved in `folder` as the family publishes it, the case's config beside it."""
+    config = family.config(case)
+    state = relaying_of(config).published(tensors(folder), config)
+    for file in folder.glob("*.safetensors"):
+        file.unlink()
+    (folder / "model.safetensors.index.json").unlink(missing_ok=True)
+    write(state, config, folder)
+
+
+def write(state: State, config: Config, folder: Path, **metadata: str) -> None:
+    """Write a checkpoint of one file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    whole = {name: np.ascontiguousarray(array) for name, array in state.items()}
+    save_file(whole, folder / "model.safetensors", metadata={"format": "pt", **metadata})
+    (folder / "config.json").write_text(json.dumps(config, indent=2), encoding="utf-8")
+
+
+def relaying_of(config: Config) -> Relaying:
+    """Give the relaying of a config's model type: for one that is not listed, nothing changes."""
+    return RELAYINGS.get(config["model_type"], Relaying())
+
+
+def config_for_reference(config: Config) -> Config:
+    """Give the fields that the reference's config class takes."""
+    changed = relaying_of(config).config(config)
+    return {name: value for name, value in changed.items() if name not in ("model_type", "architectures")}
+
+
+def state_for_reference(folder: Path, config: Config) -> State:
+    """Give a published checkpoint's tensors by the reference's names."""
+    return relaying_of(config).reference(tensors(folder), config)
+
+
+def tensors(folder: Path) -> State:
+    """Give all tensors in a folder, by name."""
+    found: State = {}
+    for file in sorted(folder.glob("*.safetensors")):
+        found |= load_file(file)
+    return found
+
+
+def renamed(state: State, names: Mapping[str, str]) -> State:
+    """Give the tensors with each regular expression in a name replaced, in order."""
+    found: State = {}
+    for name, array in state.items():
+        for pattern, replacement in names.items():
+            name = re.sub(pattern, replacement, name)
+        assert name not in found, f"two tensors are called {name}"
+        found[name] = array
+    return found
