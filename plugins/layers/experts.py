@@ -135,17 +135,18 @@ class QuantizedExperts(Experts):
 
 
 class SparseMlp(nn.Module):
-    """A router, `gate` (E, H), and the `experts` that it chooses among, `k` for each token.
+    """A router (E, H), called `gate` or what the family calls it, and the `experts` that it chooses among, `k` a token.
 
-    A family whose router has more than scores overrides `choose`.
+    A family whose router has more than scores overrides `choose`; one that scores in its own way, `scores`.
     """
 
-    def __init__(self, experts: Experts, router: Router, k: int) -> None:
+    def __init__(self, experts: Experts, router: Router, k: int, gate: str = "gate", bias: bool = False) -> None:
         super().__init__()
         self._router = router
         self._k = k
+        self._gate_name = gate
         self._mix: Mix = weighted_sum
-        self.gate = nn.Linear(experts.hidden_size, experts.count, bias=False)
+        self[gate] = nn.Linear(experts.hidden_size, experts.count, bias=bias)
         self.experts = experts
 
     def __call__(self, x: mx.array) -> mx.array:
@@ -156,7 +157,12 @@ class SparseMlp(nn.Module):
 
     def choose(self, tokens: mx.array) -> tuple[mx.array, mx.array]:
         """Tokens (N, H) -> the experts of each, (N, k) int, and their weights, (N, k) float32."""
-        return self._router(self.gate(tokens), self._k)
+        return self._router(self.scores(tokens), self._k)
+
+    def scores(self, tokens: mx.array) -> mx.array:
+        """Tokens (N, H) -> the score of each expert, (N, E)."""
+        found: mx.array = self[self._gate_name](tokens)
+        return found
 
     def mix_by(self, mix: Mix) -> None:
         """Have what experts make put together in another way: among ranks, say."""

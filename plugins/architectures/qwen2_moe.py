@@ -1,0 +1,151 @@
+"""Qwen2 with experts (Qwen1.5-MoE, Qwen2-57B-A14B): beside those that are chosen, one that all tokens go through.
+
+What the shared expert makes counts by a score of its own. A layer has experts if it is not in `mlp_only_layers` and its
+number, from 1, divides by `decoder_sparse_step`. Parameters are named as Transformers 5 names those of
+Qwen2MoeForCausalLM, the experts stacked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import mlx.nn as nn
+
+from weightloom.plugins.architecture import Architecture
+from weightloom.plugins.configs.checks import FULL, SLIDING, layer_types_of, window_of
+from weightloom.plugins.configs.expert_fields import ExpertFields, read_experts
+from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
+from weightloom.plugins.layers.activations import Activation, activation
+from weightloom.plugins.layers.attention import Attention, AttentionShape
+from weightloom.plugins.layers.blocks import Block
+from weightloom.plugins.layers.decoder import CausalLM, Decoder
+from weightloom.plugins.layers.experts import Experts
+from weightloom.plugins.layers.mlp import GatedMlp
+from weightloom.plugins.layers.norms import rms_norm
+from weightloom.plugins.layers.rope import Rope
+from weightloom.plugins.layers.routing import softmax_over_all, softmax_over_chosen
+from weightloom.plugins.layers.shared_experts import GatedSharedSparseMlp
+from weightloom.plugins.specs import hookimpl
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fields(ExpertFields):
+    """What config.json says; defaults are the published ones."""
+
+    num_experts: int = 60
+    num_experts_per_tok: int = 4
+    intermediate_size: int = 5632
+    moe_intermediate_size: int = 1408
+    shared_expert_intermediate_size: int = 5632
+    num_key_value_heads: int | None = 16
+    max_position_embeddings: int = 32768
+    qkv_bias: bool = True
+    use_sliding_window: bool = False
+    sliding_window: int | None = 4096
+    max_window_layers: int = 28
+    norm_topk_prob: bool = False
+    decoder_sparse_step: int = 1
+    mlp_only_layers: tuple[int, ...] | None = None
+
+    def is_sparse(self, layer: int) -> bool:
+        """Say whether a layer, counted from 0, has experts."""
+        return layer not in (self.mlp_only_layers or ()) and (layer + 1) % self.decoder_sparse_step == 0
+
+    def slides(self, layer: int) -> bool:
+        """Say whether a layer, counted from 0, has a window where `layer_types` does not say: every other one has."""
+        return self.use_sliding_window and layer % 2 == 0 and layer < self.max_window_layers
+
+
+@dataclass(frozen=True)
+class Config:
+    """A config that fits together. `windows` has an entry a layer, `ropes` one a layer type."""
+
+    fields: Fields
+    attention: AttentionShape
+    act: Activation
+    layer_types: tuple[str, ...]
+    windows: tuple[int | None, ...]
+    ropes: Mapping[str, RopeConfig]
+
+
+def read_config(content: Mapping[str, Any]) -> Config:
+    """Read config.json's content; raises ConfigError naming the field that is off."""
+    fields = read_experts(
+        Fields, content, "moe_intermediate_size", "shared_expert_intermediate_size", "decoder_sparse_step"
+    )
+    count = fields.num_hidden_layers
+    alternating = tuple(SLIDING if fields.slides(layer) else FULL for layer in range(count))
+    types = layer_types_of(alternating if fields.layer_types is None else fields.layer_types, count, FULL)
+    return Config(
+        fields,
+        AttentionShape.of(fields, bias=fields.qkv_bias, out_bias=False),
+        activation(fields.hidden_act),
+        types,
+        tuple(window_of(each, fields.sliding_window) for each in types),
+        read_rope(content, fields.head_size, fields.max_position_embeddings, layer_types=types),
+    )
+
+
+def build(config: Config) -> CausalLM:
+    """Make the module; its parameters are not computed."""
+    fields = config.fields
+    ropes = {name: Rope(rope, config.attention.head_dim) for name, rope in config.ropes.items()}
+    norm = rms_norm(fields.rms_norm_eps)
+    blocks = [
+        Block(
+            Attention(config.attention, ropes[layer_type]),
+            _mlp(config, layer),
+            fields.hidden_size,
+            norm,
+            window,
+        )
+        for layer, (layer_type, window) in enumerate(zip(config.layer_types, config.windows, strict=True))
+    ]
+    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks)
+    return CausalLM(decoder, fields.tie_word_embeddings)
+
+
+def _mlp(config: Config, layer: int) -> nn.Module:
+    fields = config.fields
+    if not fields.is_sparse(layer):
+        return GatedMlp(fields.hidden_size, fields.intermediate_size, config.act)
+    experts = Experts(fields.num_experts, fields.hidden_size, fields.moe_intermediate_size, config.act)
+    router = softmax_over_chosen if fields.norm_topk_prob else softmax_over_all
+    shared = GatedMlp(fields.hidden_size, fields.shared_expert_intermediate_size, config.act)
+    return GatedSharedSparseMlp(experts, router, fields.num_experts_per_tok, shared, "shared_expert")
+
+
+QWEN2_MOE = Architecture(
+    name="qwen2_moe",
+    model_types=("qwen2_moe",),
+    class_names=("Qwen2MoeForCausalLM",),
+    task="generate",
+    by_request=("rerank",),
+    read_config=read_config,
+    build=build,
+    fields=Fields,
+    adapters=("lora", "dora"),
+    sharding={
+        r"^(model\.embed_tokens|lm_head)\.": "vocab",
+        r"self_attn\.[qkv]_proj\.": "column",
+        r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
+        r"(mlp|shared_expert)\.(gate|up)_proj\.": "column",
+        r"(mlp|shared_expert)\.down_proj\.(weight|scales|biases)$": "row",
+        r"experts\.gate_up_proj": "packed",
+        r"experts\.down_proj": "row",
+    },
+)
+
+
+class Plugin:
+    """Offers Qwen2 with experts."""
+
+    @hookimpl
+    def weightloom_architectures(self) -> tuple[Architecture, ...]:
+        """Offer Qwen2 with experts."""
+        return (QWEN2_MOE,)
+
+
+PLUGIN = Plugin()

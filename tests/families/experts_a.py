@@ -1,0 +1,25 @@
+"""Families whose experts are chosen by softmax, and others."""
+
+from tests.families.family import SIZES, Case, Family
+
+EXPERTS = {**SIZES, "num_experts": 4, "num_experts_per_tok": 2}
+
+FAMILIES = (
+    Family(
+        "qwen2_moe",
+        (
+            Case("a dense layer, every other layer slides", {"mlp_only_layers": [1], "use_sliding_window": True}),
+            Case(
+                "normed weights, no biases, tied",
+                {"norm_topk_prob": True, "qkv_bias": False, "decoder_sparse_step": 2, "tie_word_embeddings": True},
+            ),
+        ),
+        class_name="Qwen2MoeForCausalLM",
+        sizes={
+            **EXPERTS,
+            "moe_intermediate_size": 32,
+            "shared_expert_intermediate_size": 96,
+            "sliding_window": 9,
+        },
+    ),
+)
