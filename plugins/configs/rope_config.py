@@ -46,23 +46,24 @@ def read_rope(
     trained: int,
     default_theta: float = 10000.0,
     layer_types: Iterable[str] = (FULL,),
+    default_part: float = 1.0,
 ) -> dict[str, RopeConfig]:
     """Give the settings for each of `layer_types`, from config.json's content.
 
-    `trained` is max_position_embeddings. One section for all layers stands for each type. Raises ConfigError
-    that names the field for an unknown kind, a lacking or impossible number, two that differ, or a layer type
-    without a section.
+    `trained` is max_position_embeddings; a config that is silent turns `default_part` of the dims. One section for all
+    layers stands for each type. Raises ConfigError that names the field for an unknown kind, a lacking or impossible
+    number, two that differ, or a layer type without a section.
     """
     sections = rope_sections(content, layer_types)
     return {
-        layer_type: RopeConfig(_rotation(section, head_dim, trained, default_theta), _kind(section))
+        layer_type: RopeConfig(_rotation(section, head_dim, trained, default_theta, default_part), _kind(section))
         for layer_type, section in sections.items()
     }
 
 
-def _rotation(section: Section, head_dim: int, trained: int, default_theta: float) -> Rotation:
+def _rotation(section: Section, head_dim: int, trained: int, default_theta: float, default_part: float) -> Rotation:
     theta = _number("rope_theta", section, default_theta)
-    part = _number("partial_rotary_factor", section, 1.0)
+    part = _number("partial_rotary_factor", section, default_part)
     refuse_unless(part <= 1, "partial_rotary_factor", part, "1 at most")
     dims = int(head_dim * part)
     even = dims > 0 and dims % 2 == 0

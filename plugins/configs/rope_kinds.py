@@ -103,18 +103,21 @@ class LinearRope(_Constant):
 class DynamicRope:
     """The base grows with the context once that is longer than the trained one (dynamic NTK scaling).
 
-    base = theta * (factor * n / trained - (factor - 1)) ** (dims / (dims - 2)), n the context's length.
+    base = theta * (factor * n / trained - (factor - 1)) ** (dims / (dims - 2)), n the context's length. With an
+    `alpha`, as Hunyuan's configs have it, that stands for the whole bracket, and the base is the same at every length.
     """
 
     factor: float
+    alpha: float | None = None
 
     def check(self, section: str) -> None:
-        """Raise ConfigError unless the factor is positive."""
+        """Raise ConfigError unless the factor, and alpha if any, is positive."""
         _positive(section, "factor", self.factor)
+        _positive(section, "alpha", self.alpha)
 
     def context(self, rotation: Rotation, length: int) -> int:
-        """Give the length, or the trained one where that is longer."""
-        return max(length, rotation.trained)
+        """Give the length, or the trained one where that is longer or an `alpha` decides."""
+        return max(length, rotation.trained) if self.alpha is None else rotation.trained
 
     def attention_factor(self, rotation: Rotation) -> float:
         """Give 1."""
@@ -122,7 +125,8 @@ class DynamicRope:
 
     def frequencies(self, rotation: Rotation, length: int) -> Floats:
         """Give the plain frequencies of the grown base."""
-        stretch = self.factor * self.context(rotation, length) / rotation.trained - (self.factor - 1)
+        grown = self.factor * self.context(rotation, length) / rotation.trained - (self.factor - 1)
+        stretch = grown if self.alpha is None else self.alpha
         # Two dims have one frequency, 1, under any base.
         power = rotation.dims / max(rotation.dims - 2, 1)
         return Rotation(rotation.theta * stretch**power, rotation.dims, rotation.trained).plain()

@@ -34,6 +34,11 @@ def relu(x: mx.array) -> mx.array:
     return mx.maximum(x, 0)
 
 
+def relu_squared(x: mx.array) -> mx.array:
+    """x squared where positive, else 0 (arXiv 2109.08668)."""
+    return mx.square(relu(x))
+
+
 def gated(act: Activation) -> Callable[[mx.array, mx.array], mx.array]:
     """Give act(gate) * up as one function of both; on a GPU, as one kernel."""
 
@@ -52,6 +57,7 @@ ACTIVATIONS: dict[str, Activation] = {
     "gelu_new": gelu_tanh,
     "gelu_pytorch_tanh": gelu_tanh,
     "relu": relu,
+    "relu2": relu_squared,
 }
 
 

@@ -103,6 +103,27 @@ class Attention(nn.Module):
         return x.reshape(*x.shape[:2], -1, self._shape.head_dim)
 
 
+class WideNormAttention(Attention):
+    """The same with norms over the whole width of queries and of keys, before they are cut into heads.
+
+    As OLMo 2 has it (arXiv 2501.00656); `norm_eps` is theirs. Among ranks the width must not be cut.
+    """
+
+    def __init__(self, shape: AttentionShape, rope: Rope | None, norm_eps: float) -> None:
+        super().__init__(shape, rope)
+        self.q_norm = nn.RMSNorm(shape.heads * shape.head_dim, norm_eps)
+        self.k_norm = nn.RMSNorm(shape.kv_heads * shape.head_dim, norm_eps)
+
+    def project(self, x: mx.array) -> tuple[mx.array, mx.array, mx.array]:
+        """(B, L, hidden_size) -> normed queries and keys, and values, (B, L, heads, head_dim) each."""
+        queries, keys = self.q_norm(self.q_proj(x)), self.k_norm(self.k_proj(x))
+        return self.split(queries), self.split(keys), self.split(self.v_proj(x))
+
+    def normed(self, queries: mx.array, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array, mx.array]:
+        """Give them as they come: `project` has normed them."""
+        return queries, keys, values
+
+
 def _by_head(x: mx.array) -> mx.array:
     """(B, L, heads, head_dim) -> (B, heads, L, head_dim)."""
     return x.transpose(0, 2, 1, 3)

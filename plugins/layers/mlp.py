@@ -1,4 +1,4 @@
-"""The gated feed-forward layer."""
+"""Feed-forward layers: gated, gated with gate and up in one matrix, and plain."""
 
 from __future__ import annotations
 
@@ -21,3 +21,41 @@ class GatedMlp(nn.Module):
     def __call__(self, x: mx.array) -> mx.array:
         """(B, L, hidden_size) -> the same shape."""
         return self.down_proj(self._product(self.gate_proj(x), self.up_proj(x)))
+
+
+class FusedMlp(nn.Module):
+    """The same with gate over up in one matrix `gate_up_proj`; and `down_proj`."""
+
+    def __init__(self, hidden_size: int, intermediate_size: int, act: Activation, bias: bool = False) -> None:
+        super().__init__()
+        self._product = gated(act)
+        self.gate_up_proj = nn.Linear(hidden_size, 2 * intermediate_size, bias=bias)
+        self.down_proj = nn.Linear(intermediate_size, hidden_size, bias=bias)
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """(B, L, hidden_size) -> the same shape."""
+        return self.down_proj(self._product(*mx.split(self.gate_up_proj(x), 2, axis=-1)))
+
+
+class PlainMlp(nn.Module):
+    """down(act(up(x))); the two matrices are called as `names` says."""
+
+    def __init__(
+        self,
+        hidden_size: int,
+        intermediate_size: int,
+        act: Activation,
+        bias: bool = False,
+        names: tuple[str, str] = ("up_proj", "down_proj"),
+    ) -> None:
+        super().__init__()
+        self._act = act
+        self._names = names
+        self[names[0]] = nn.Linear(hidden_size, intermediate_size, bias=bias)
+        self[names[1]] = nn.Linear(intermediate_size, hidden_size, bias=bias)
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """(B, L, hidden_size) -> the same shape."""
+        up, down = self._names
+        made: mx.array = self[down](self._act(self[up](x)))
+        return made

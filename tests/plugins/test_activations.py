@@ -17,6 +17,7 @@ WANTED: dict[str, Callable[[float], float]] = {
     "gelu_new": TANH,
     "gelu_pytorch_tanh": TANH,
     "relu": lambda x: max(x, 0.0),
+    "relu2": lambda x: max(x, 0.0) ** 2,
 }
 
 

@@ -222,3 +222,8 @@ def test_a_share_that_is_no_even_number_of_dims_is_shown_as_it_is_written() -> N
     error = refused({"rope_parameters": {"partial_rotary_factor": 0.5}}, head_dim=6)
     assert str(error).startswith("rope_parameters.partial_rotary_factor is 0.5\n")
     assert error.expected is not None and "not 3" in error.expected
+
+
+def test_a_family_can_turn_a_part_of_the_dims_by_default() -> None:
+    assert read_rope({}, 16, 64, default_part=0.5)["full_attention"].rotation.dims == 8
+    assert read_rope({"partial_rotary_factor": 0.25}, 16, 64, default_part=0.5)["full_attention"].rotation.dims == 4

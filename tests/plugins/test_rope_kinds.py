@@ -35,6 +35,14 @@ def test_dynamic_grows_its_base_beyond() -> None:
     assert DynamicRope(2.0).context(ROTATION, 96) == 96
 
 
+def test_dynamic_with_an_alpha_is_the_same_at_every_length() -> None:
+    base = 5000.0 * 30.0 ** (16 / 14)
+    kind = DynamicRope(2.0, alpha=30.0)
+    for length in (10, 96):
+        close(kind.frequencies(ROTATION, length), [base ** (-2 * pair / 16) for pair in range(8)])
+        assert kind.context(ROTATION, length) == 64
+
+
 def test_dynamic_of_two_dims() -> None:
     close(DynamicRope(2.0).frequencies(Rotation(100.0, 2, 8), 16), [1.0])
 
