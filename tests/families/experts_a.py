@@ -22,4 +22,23 @@ FAMILIES = (
             "sliding_window": 9,
         },
     ),
+    Family(
+        "olmoe",
+        (
+            Case("clipped", {"clip_qkv": 0.7}),
+            Case(
+                "normed weights, biases, no shared heads, tied",
+                {
+                    "norm_topk_prob": True,
+                    "attention_bias": True,
+                    "num_key_value_heads": None,
+                    "tie_word_embeddings": True,
+                },
+            ),
+        ),
+        class_name="OlmoeForCausalLM",
+        sizes=EXPERTS,
+        older={"num_local_experts": "num_experts"},
+        published=("model.layers.0.mlp.experts.3.gate_proj.weight",),
+    ),
 )

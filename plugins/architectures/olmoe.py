@@ -1,0 +1,128 @@
+"""OLMoE (arXiv 2409.02060): experts in all layers, norms of queries and keys over all heads at once.
+
+Queries, keys and values are clipped where `clip_qkv` says so, after the norms. Parameters are named as Transformers 5
+names those of OlmoeForCausalLM, the experts stacked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import mlx.core as mx
+
+from weightloom.plugins.architecture import Architecture
+from weightloom.plugins.configs.checks import FULL, refuse_non_positive
+from weightloom.plugins.configs.expert_fields import ExpertFields, read_experts
+from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
+from weightloom.plugins.layers.activations import Activation, activation
+from weightloom.plugins.layers.attention import AttentionShape, WideNormAttention
+from weightloom.plugins.layers.blocks import Block
+from weightloom.plugins.layers.decoder import CausalLM, Decoder
+from weightloom.plugins.layers.experts import Experts, SparseMlp
+from weightloom.plugins.layers.norms import rms_norm
+from weightloom.plugins.layers.rope import Rope
+from weightloom.plugins.layers.routing import softmax_over_all, softmax_over_chosen
+from weightloom.plugins.specs import hookimpl
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fields(ExpertFields):
+    """What config.json says; defaults are the published ones."""
+
+    num_experts: int = 64
+    num_experts_per_tok: int = 8
+    rms_norm_eps: float = 1e-5
+    max_position_embeddings: int = 4096
+    clip_qkv: float | None = None
+    norm_topk_prob: bool = False
+
+
+@dataclass(frozen=True)
+class Config:
+    """A config that fits together."""
+
+    fields: Fields
+    attention: AttentionShape
+    act: Activation
+    rope: RopeConfig
+
+
+def read_config(content: Mapping[str, Any]) -> Config:
+    """Read config.json's content; raises ConfigError naming the field that is off."""
+    fields = read_experts(Fields, content)
+    if fields.clip_qkv is not None:
+        refuse_non_positive({"clip_qkv": fields.clip_qkv})
+    rope = read_rope(content, fields.head_size, fields.max_position_embeddings)[FULL]
+    return Config(fields, AttentionShape.of(fields), activation(fields.hidden_act), rope)
+
+
+class ClippedAttention(WideNormAttention):
+    """Attention that clips queries, keys and values at `limit`, if any."""
+
+    def __init__(self, shape: AttentionShape, rope: Rope, norm_eps: float, limit: float | None) -> None:
+        super().__init__(shape, rope, norm_eps)
+        self._limit = limit
+
+    def normed(self, queries: mx.array, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array, mx.array]:
+        """Clip all three, (B, L, heads, head_dim) each; they come normed."""
+        return self._clipped(queries), self._clipped(keys), self._clipped(values)
+
+    def _clipped(self, x: mx.array) -> mx.array:
+        return x if self._limit is None else mx.clip(x, -self._limit, self._limit)
+
+
+def build(config: Config) -> CausalLM:
+    """Make the module; its parameters are not computed."""
+    fields, rope = config.fields, Rope(config.rope, config.attention.head_dim)
+    norm = rms_norm(fields.rms_norm_eps)
+    blocks = [
+        Block(
+            ClippedAttention(config.attention, rope, fields.rms_norm_eps, fields.clip_qkv),
+            _mlp(config),
+            fields.hidden_size,
+            norm,
+        )
+        for _ in range(fields.num_hidden_layers)
+    ]
+    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks)
+    return CausalLM(decoder, fields.tie_word_embeddings)
+
+
+def _mlp(config: Config) -> SparseMlp:
+    fields = config.fields
+    experts = Experts(fields.num_experts, fields.hidden_size, fields.intermediate_size, config.act)
+    router = softmax_over_chosen if fields.norm_topk_prob else softmax_over_all
+    return SparseMlp(experts, router, fields.num_experts_per_tok)
+
+
+OLMOE = Architecture(
+    name="olmoe",
+    model_types=("olmoe",),
+    class_names=("OlmoeForCausalLM",),
+    task="generate",
+    by_request=("rerank",),
+    read_config=read_config,
+    build=build,
+    fields=Fields,
+    adapters=("lora", "dora"),
+    # The norms of queries and keys need all heads: attention is whole on each rank.
+    sharding={
+        r"^(model\.embed_tokens|lm_head)\.": "vocab",
+        r"experts\.gate_up_proj": "packed",
+        r"experts\.down_proj": "row",
+    },
+)
+
+
+class Plugin:
+    """Offers OLMoE."""
+
+    @hookimpl
+    def weightloom_architectures(self) -> tuple[Architecture, ...]:
+        """Offer OLMoE."""
+        return (OLMOE,)
+
+
+PLUGIN = Plugin()
