@@ -28,15 +28,17 @@ def best(scores: mx.array, k: int) -> mx.array:
     return mx.argpartition(-scores, kth=k - 1, axis=-1)[..., :k]
 
 
-def in_best_groups(scores: mx.array, groups: int, kept: int, of_group: Callable[[mx.array], mx.array]) -> mx.array:
-    """Give scores (..., E), 0 outside the `kept` best of `groups` equal groups of experts (arXiv 2405.04434, 2.1.2).
+def in_best_groups(
+    scores: mx.array, groups: int, kept: int, of_group: Callable[[mx.array], mx.array], outside: float = 0.0
+) -> mx.array:
+    """Give scores (..., E), `outside` where not in the `kept` best of `groups` equal groups (arXiv 2405.04434, 2.1.2).
 
     `of_group` makes of a group's scores (..., groups, E / groups) the group's own (..., groups).
     """
     grouped = scores.reshape(*scores.shape[:-1], groups, -1)
     chosen = best(of_group(grouped), kept)
     inside = (mx.arange(groups) == chosen[..., None]).any(axis=-2)
-    return mx.where(inside[..., None], grouped, 0).reshape(scores.shape)
+    return mx.where(inside[..., None], grouped, outside).reshape(scores.shape)
 
 
 def normalised(weights: mx.array, floor: float = 0.0) -> mx.array:

@@ -1,0 +1,120 @@
+"""GLM-4.5 and its successors (arXiv 2508.06471): grouped-query attention that turns half of each head, scored experts.
+
+The first layers are dense. Parameters are named as Transformers 5 names those of Glm4MoeForCausalLM. Layers that guess
+further tokens, as published files have them behind the others, are kept for saving and not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from weightloom.plugins.architecture import Architecture
+from weightloom.plugins.configs.checks import FULL
+from weightloom.plugins.configs.config import read
+from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
+from weightloom.plugins.configs.scored_fields import ScoredFields
+from weightloom.plugins.layers.activations import Activation, activation
+from weightloom.plugins.layers.attention import Attention, AttentionShape
+from weightloom.plugins.layers.blocks import Block
+from weightloom.plugins.layers.decoder import CausalLM, Decoder
+from weightloom.plugins.layers.norms import rms_norm
+from weightloom.plugins.layers.rope import Rope
+from weightloom.plugins.layers.scored_experts import CUTS, feed_forward
+from weightloom.plugins.layers.scoring import Scoring
+from weightloom.plugins.specs import hookimpl
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fields(ScoredFields):
+    """What config.json says; defaults are the published ones."""
+
+    vocab_size: int = 151552
+    hidden_size: int = 4096
+    intermediate_size: int = 10944
+    num_hidden_layers: int = 46
+    num_attention_heads: int = 96
+    num_key_value_heads: int | None = 8
+    max_position_embeddings: int = 131072
+    rms_norm_eps: float = 1e-5
+    moe_intermediate_size: int = 1408
+    n_routed_experts: int = 128
+    n_shared_experts: int | None = 1
+    num_experts_per_tok: int = 8
+    first_k_dense_replace: int = 1
+    n_group: int | None = 1
+    topk_group: int | None = 1
+    use_qk_norm: bool = False
+
+
+@dataclass(frozen=True)
+class Config:
+    """A config that fits together."""
+
+    fields: Fields
+    attention: AttentionShape
+    act: Activation
+    rope: RopeConfig
+
+
+def read_config(content: Mapping[str, Any]) -> Config:
+    """Read config.json's content; raises ConfigError naming the field that is off."""
+    fields = read(Fields, content)
+    fields.check()
+    fields.check_experts()
+    return Config(
+        fields,
+        AttentionShape.of(fields, out_bias=False, norm_eps=fields.rms_norm_eps if fields.use_qk_norm else None),
+        activation(fields.hidden_act),
+        read_rope(content, fields.head_size, fields.max_position_embeddings, default_part=0.5)[FULL],
+    )
+
+
+def build(config: Config) -> CausalLM:
+    """Make the module; its parameters are not computed."""
+    fields = config.fields
+    rope = Rope(config.rope, config.attention.head_dim)
+    norm = rms_norm(fields.rms_norm_eps)
+    blocks = [
+        Block(
+            Attention(config.attention, rope),
+            feed_forward(fields, layer, config.act, Scoring.of(fields)),
+            fields.hidden_size,
+            norm,
+        )
+        for layer in range(fields.num_hidden_layers)
+    ]
+    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks)
+    return CausalLM(decoder, fields.tie_word_embeddings)
+
+
+GLM4_MOE = Architecture(
+    name="glm4_moe",
+    model_types=("glm4_moe",),
+    class_names=("Glm4MoeForCausalLM",),
+    task="generate",
+    by_request=("rerank",),
+    read_config=read_config,
+    build=build,
+    fields=Fields,
+    adapters=("lora", "dora"),
+    sharding={
+        r"^(model\.embed_tokens|lm_head)\.": "vocab",
+        r"self_attn\.[qkv]_proj\.": "column",
+        r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
+        **CUTS,
+    },
+)
+
+
+class Plugin:
+    """Offers GLM-4.5."""
+
+    @hookimpl
+    def weightloom_architectures(self) -> tuple[Architecture, ...]:
+        """Offer GLM-4.5."""
+        return (GLM4_MOE,)
+
+
+PLUGIN = Plugin()

@@ -1,0 +1,69 @@
+"""Experts chosen by scores that are corrected, and latent attention."""
+
+from tests.families.family import SIZES, Case, Family
+
+SCORED = {
+    **SIZES,
+    "moe_intermediate_size": 32,
+    "n_routed_experts": 8,
+    "n_shared_experts": 1,
+    "num_experts_per_tok": 3,
+    "first_k_dense_replace": 1,
+}
+YARN = {
+    "rope_type": "yarn",
+    "rope_theta": 5000.0,
+    "factor": 4.0,
+    "original_max_position_embeddings": 16,
+    "mscale": 0.8,
+    "mscale_all_dim": 0.7,
+}
+
+FAMILIES = (
+    Family(
+        "glm4_moe",
+        (
+            Case("plain"),
+            Case(
+                "groups, norms, biases, wide heads, two shared, tied",
+                {
+                    "n_group": 4,
+                    "topk_group": 2,
+                    "use_qk_norm": True,
+                    "attention_bias": True,
+                    "head_dim": 16,
+                    "n_shared_experts": 2,
+                    "norm_topk_prob": False,
+                    "routed_scaling_factor": 1.7,
+                    "tie_word_embeddings": True,
+                    "rope_parameters": {"rope_type": "default", "rope_theta": 5000.0, "partial_rotary_factor": 0.25},
+                },
+            ),
+        ),
+        class_name="Glm4MoeForCausalLM",
+        sizes=SCORED,
+    ),
+    Family(
+        "dots1",
+        (
+            Case("plain"),
+            Case(
+                "groups, late layers slide, biases, normed weights",
+                {
+                    "n_group": 4,
+                    "topk_group": 2,
+                    "attention_bias": True,
+                    "head_dim": 16,
+                    "norm_topk_prob": True,
+                    "routed_scaling_factor": 1.7,
+                    "n_shared_experts": 2,
+                    "sliding_window": 9,
+                    "max_window_layers": 1,
+                    "rope_parameters": {"rope_type": "default", "rope_theta": 5000.0},
+                },
+            ),
+        ),
+        class_name="Dots1ForCausalLM",
+        sizes=SCORED,
+    ),
+)
