@@ -49,20 +49,24 @@ def kv_heads_of(given: int | None, heads: int) -> int:
 
 
 def layer_types_of(
-    given: Sequence[str] | None, count: int, otherwise: str, every: int | None = None
+    given: Sequence[str] | None,
+    count: int,
+    otherwise: str,
+    every: int | None = None,
+    known: Sequence[str] = (FULL, SLIDING),
 ) -> tuple[str, ...]:
     """Give each layer's type: as listed, else one full layer in `every` layers, else `otherwise` for all.
 
-    `every` is sliding_window_pattern. Raises ConfigError for a list of a wrong length or with another type, and where
-    the two differ.
+    `every` is sliding_window_pattern. Raises ConfigError for a list of a wrong length or with a type that is not
+    `known`, and where the two differ.
     """
     patterned = None if every is None else _one_full_in(every, count)
     if given is None:
         return patterned or (otherwise,) * count
     refuse_unless(len(given) == count, "layer_types", f"a list of {len(given)}", f"num_hidden_layers, {count}, entries")
-    unknown = [each for each in given if each not in (FULL, SLIDING)]
+    unknown = [each for each in given if each not in known]
     if unknown:
-        raise ConfigError(f"layer_types has {unknown[0]!r}", expected=f"{FULL} or {SLIDING}", field="layer_types")
+        raise ConfigError(f"layer_types has {unknown[0]!r}", expected=" or ".join(known), field="layer_types")
     refuse_unless(
         patterned in (None, tuple(given)), "sliding_window_pattern", every, "what layer_types lists, or no such field"
     )

@@ -13,10 +13,12 @@ import mlx.core as mx
 from weightloom.engine import Plan, TensorSpec, save_plan
 from weightloom.engine.carrier import spec_of
 from weightloom.engine.dtypes import DTYPES
+from weightloom.engine.saving.save import save
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.modules.binding import param_specs
 from weightloom.runtime.choosing.rule_choice import model_rules
 from weightloom.runtime.conformance.sample import Sample
+from weightloom.runtime.opening.layout_record import MLX
 
 if TYPE_CHECKING:
     import mlx.nn as nn
@@ -38,9 +40,10 @@ def write_checkpoint(
 def write_arrays(
     architecture: Architecture, config: Mapping[str, Any], layout: str, arrays: Mapping[str, mx.array], folder: Path
 ) -> None:
-    """Write parameters as a checkpoint in a layout, with its config."""
+    """Write parameters as a checkpoint in a layout, with its config, as that layout's own tools write it."""
     plan = planned(architecture, config, layout, arrays)
-    plan.save({name: arrays[name] for name in plan.params}, folder)
+    metadata = {"format": MLX} if layout == MLX else None
+    save(plan, {name: arrays[name] for name in plan.params}, folder, metadata=metadata)
     (folder / "config.json").write_text(json.dumps(dict(config), indent=2), encoding="utf-8")
 
 

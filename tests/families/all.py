@@ -1,6 +1,11 @@
 """All families that come with the package; `python -m tests.oracle.families` compares them."""
 
-from tests.families import experts_a, experts_b, llamas
+from tests.families import experts_a, experts_b, llamas, recurrent
 from tests.families.family import Family
 
-FAMILIES: tuple[Family, ...] = (*llamas.FAMILIES, *experts_a.FAMILIES, *experts_b.FAMILIES)
+FAMILIES: tuple[Family, ...] = (
+    *experts_a.FAMILIES,
+    *experts_b.FAMILIES,
+    *llamas.FAMILIES,
+    *recurrent.FAMILIES,
+)

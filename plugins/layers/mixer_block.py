@@ -1,0 +1,62 @@
+"""The block of models that mix tokens in more than one way: attention in some layers, something recurrent in others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import mlx.core as mx
+import mlx.nn as nn
+
+from weightloom.plugins.layers.cache import make_cache
+from weightloom.plugins.layers.masks import Mask, Window
+from weightloom.plugins.layers.norms import Norm
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a family calls the parts of such a block."""
+
+    mixer: str = "self_attn"
+    mixer_norm: str = "input_layernorm"
+    mlp: str = "mlp"
+    mlp_norm: str = "post_attention_layernorm"
+
+
+class MixerBlock(nn.Module):
+    """What mixes tokens, then a feed-forward layer, each after a norm and added to what came; named by `parts`.
+
+    A mixer is called as attention is, (x, mask, cache); `cache` makes its empty cache where that is not of keys and
+    values.
+    """
+
+    def __init__(
+        self,
+        mixer: nn.Module,
+        mlp: nn.Module,
+        hidden_size: int,
+        norm: Norm,
+        parts: Parts,
+        window: Window = None,
+        cache: Callable[[], Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self.window = window
+        self._parts = parts
+        self._cache = cache
+        self[parts.mixer] = mixer
+        self[parts.mlp] = mlp
+        self[parts.mixer_norm] = norm(hidden_size)
+        self[parts.mlp_norm] = norm(hidden_size)
+
+    def __call__(self, x: mx.array, mask: Mask, cache: Any) -> mx.array:
+        """(B, L, hidden_size) -> the same shape."""
+        parts = self._parts
+        x = x + self[parts.mixer](self[parts.mixer_norm](x), mask, cache)
+        added: mx.array = self[parts.mlp](self[parts.mlp_norm](x))
+        return x + added
+
+    def make_cache(self) -> Any:
+        """Give an empty cache."""
+        return make_cache(self.window) if self._cache is None else self._cache()
