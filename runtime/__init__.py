@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from weightloom.runtime.model import LoadedModel as LoadedModel
     from weightloom.runtime.running.embedding import embed as embed
     from weightloom.runtime.running.generation import generate as generate
+    from weightloom.runtime.running.generation import generate_batch as generate_batch
     from weightloom.runtime.running.reranking import rerank as rerank
     from weightloom.runtime.saving.saving import save as save
 
@@ -28,6 +29,7 @@ _HOME = {
     "convert_adapter": "converting.adapter_conversion",
     "embed": "running.embedding",
     "generate": "running.generation",
+    "generate_batch": "running.generation",
     "inspect": "inspecting.inspecting",
     "load": "loading.loading",
     "rerank": "running.reranking",
@@ -42,6 +44,7 @@ __all__ = [
     "convert_adapter",
     "embed",
     "generate",
+    "generate_batch",
     "inspect",
     "load",
     "rerank",

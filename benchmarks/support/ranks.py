@@ -71,7 +71,7 @@ def bytes_read() -> int:
 
 def _weightloom(model: Path, group: mx.distributed.Group | None, dtype: str | None) -> Steps:
     from weightloom.runtime import load
-    from weightloom.runtime.running.generation import generate_ids
+    from weightloom.runtime.running.decoding import generate_ids
 
     m = load(model, dtype, sharding=None if group is None else "tensor")
     return lambda prompt, count: generate_ids(m, prompt, count)

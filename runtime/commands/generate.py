@@ -16,16 +16,24 @@ if TYPE_CHECKING:
     from weightloom.runtime.model import LoadedModel
 
 
+PROMPT = "the text to continue; of several, repeated, the continuations come in their order, each after a line"
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("path", help="a directory, a file or a GGUF model")
-    parser.add_argument("-p", "--prompt", required=True, metavar="TEXT", help="the text to continue")
+    parser.add_argument("-p", "--prompt", required=True, action="append", metavar="TEXT", help=PROMPT)
     parser.add_argument("--image", action="append", default=[], metavar="FILE", help="a picture; may be repeated")
     parser.add_argument("--chat", action="store_true", help="put the text as a user's message, by the chat template")
     parser.add_argument("--chat-template", metavar="NAME", help="as --chat, by the template of this name")
     parser.add_argument("--max-tokens", type=count, default=256, metavar="N", help="tokens at most (256)")
     parser.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0 takes the likeliest token (0)")
+    parser.add_argument("--top-k", type=count, default=0, metavar="K", help="choose among the K likeliest tokens (all)")
+    parser.add_argument("--top-p", type=float, default=1.0, metavar="P", help="among the fewest that make up P (1)")
+    parser.add_argument("--min-p", type=float, default=0.0, metavar="P", help="not below P times the likeliest (0)")
+    parser.add_argument("--repetition-penalty", type=float, default=1.0, metavar="F", help="1 has no effect (1)")
     parser.add_argument("--seed", type=count, default=None, metavar="N", help="for temperatures above 0")
+    parser.add_argument("--stop", action="append", default=[], metavar="TEXT", help="end before it; may be repeated")
     add_running(parser)
     add_parallel(parser)
 
@@ -97,27 +105,47 @@ def run(args: argparse.Namespace) -> Outcome:
 
     need_mlx()
     from weightloom.runtime.loading.ranks import find_group
-    from weightloom.runtime.running.generation import generate
 
     m = load_model(args, args.parallel if find_group() is not None else None)
     speaks = m.share is None or m.share.group.rank() == 0
-    chat = args.chat or args.chat_template is not None
-    prompt: Any = [{"role": "user", "content": args.prompt}] if chat else args.prompt
-    pieces = generate(
-        m,
-        prompt,
-        args.max_tokens,
-        args.temperature,
-        stream=True,
-        seed=args.seed,
-        chat_template=args.chat_template,
-        images=args.image,
-    )
-    text = _spoken(pieces, quiet=args.json or not speaks)
+    prompts = [_prompt(args, text) for text in args.prompt]
+    if len(prompts) > 1:
+        texts = _batch(m, prompts, args)
+        printed = "\n".join(f"== {number}\n{text}" for number, text in enumerate(texts, 1))
+        said: dict[str, Any] = {"prompts": args.prompt, "texts": texts}
+    else:
+        printed = ""
+        said = {"prompt": args.prompt[0], "text": _spoken(_pieces(m, prompts[0], args), args.json or not speaks)}
     if not speaks:
         return Outcome(FINE, {}, complaint=complaint(m))
-    data = {"command": "generate", "path": args.path, "prompt": args.prompt, "text": text, "notes": m.notes}
-    return Outcome(FINE, data, complaint=complaint(m))
+    data = {"command": "generate", "path": args.path, **said, "notes": m.notes}
+    return Outcome(FINE, data, printed, complaint=complaint(m))
+
+
+def _prompt(args: argparse.Namespace, text: str) -> Any:
+    chat = args.chat or args.chat_template is not None
+    return [{"role": "user", "content": text}] if chat else text
+
+
+def _pieces(m: LoadedModel, prompt: Any, args: argparse.Namespace) -> Iterator[str]:
+    from weightloom.runtime.running.generation import generate
+
+    tokens, template, how = args.max_tokens, args.chat_template, _sampling(args)
+    return generate(m, prompt, tokens, stream=True, chat_template=template, images=args.image, **how)
+
+
+def _batch(m: LoadedModel, prompts: Sequence[Any], args: argparse.Namespace) -> list[str]:
+    from weightloom.engine.errors import UsageError
+    from weightloom.runtime.running.generation import generate_batch
+
+    if args.image:
+        raise UsageError("--image with several prompts", expected="one prompt with its pictures", field="--image")
+    return generate_batch(m, prompts, args.max_tokens, chat_template=args.chat_template, **_sampling(args))
+
+
+def _sampling(args: argparse.Namespace) -> dict[str, Any]:
+    names = ("temperature", "seed", "top_k", "top_p", "min_p", "repetition_penalty", "stop")
+    return {name: getattr(args, name) for name in names}
 
 
 def _spoken(pieces: Iterator[str], quiet: bool) -> str:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from weightloom.runtime import embed as embed
     from weightloom.runtime import generate as generate
+    from weightloom.runtime import generate_batch as generate_batch
     from weightloom.runtime import inspect as inspect
     from weightloom.runtime import load as load
     from weightloom.runtime import rerank as rerank
     from weightloom.runtime import save as save
 
-__all__ = ["embed", "generate", "inspect", "load", "rerank", "save"]
+__all__ = ["embed", "generate", "generate_batch", "inspect", "load", "rerank", "save"]
 
 if not TYPE_CHECKING:  # keeps a misspelt `weightloom.name` a type error
 

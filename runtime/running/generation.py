@@ -1,26 +1,21 @@
-"""Generating text: prefill in chunks, then a token at a time through the cache."""
+"""Generating text: a prompt's continuation, whole or as it comes, or those of a batch of prompts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import repeat
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Literal, cast, overload
 
 from weightloom.engine.errors import UsageError
-from weightloom.runtime.loading.ranks import agreed
+from weightloom.runtime.running.decoding import batch_tokens, generate_ids, stop_ids
+from weightloom.runtime.running.generation_prompt import Prompt, prompt_ids
 from weightloom.runtime.running.pictures import refuse_media
 from weightloom.runtime.running.refusals import need_task
-from weightloom.runtime.running.token_ids import need_known_ids
+from weightloom.runtime.running.sampling import Sampling
+from weightloom.runtime.running.stopping import first_stop, refuse_empty, until
 
 if TYPE_CHECKING:
-    import mlx.core as mx
-
     from weightloom.runtime.model import LoadedModel
-
-Prompt = str | Sequence[int] | Sequence[Mapping[str, Any]]
-
-_PREFILL = 2048
 
 
 @overload
@@ -33,6 +28,12 @@ def generate(
     seed: int | None = ...,
     chat_template: str | None = ...,
     images: Sequence[str | Path] = ...,
+    *,
+    top_k: int = ...,
+    top_p: float = ...,
+    min_p: float = ...,
+    repetition_penalty: float = ...,
+    stop: Sequence[str] = ...,
 ) -> str: ...
 @overload
 def generate(
@@ -45,6 +46,11 @@ def generate(
     seed: int | None = ...,
     chat_template: str | None = ...,
     images: Sequence[str | Path] = ...,
+    top_k: int = ...,
+    top_p: float = ...,
+    min_p: float = ...,
+    repetition_penalty: float = ...,
+    stop: Sequence[str] = ...,
 ) -> Iterator[str]: ...
 def generate(
     m: LoadedModel,
@@ -55,146 +61,87 @@ def generate(
     seed: int | None = None,
     chat_template: str | None = None,
     images: Sequence[str | Path] = (),
+    *,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    min_p: float = 0.0,
+    repetition_penalty: float = 1.0,
+    stop: Sequence[str] = (),
 ) -> str | Iterator[str]:
     """Continue a prompt: plain text, token ids, or chat messages (rendered by the model's template).
 
-    `temperature` 0 takes the most likely token. With `stream` the text comes in pieces, never in the middle of a
-    character. `chat_template` names one of several templates. Raises UsageError for a model that does not generate, an
-    empty prompt, a template that is not there, or `images` (or parts of messages that are not text) for a model without
-    a tower for them.
+    `temperature` 0 takes the most likely token; see `Sampling` for it and for `top_k`, `top_p`, `min_p`,
+    `repetition_penalty` and `seed`. The text ends before the first of the `stop` strings. With `stream` it comes in
+    pieces, never in the middle of a character. `chat_template` names one of several templates. Raises UsageError for a
+    model that does not generate, an empty prompt, a number out of range, a template that is not there, or `images` (or
+    parts of messages that are not text) for a model without a tower for them.
     """
-    _check(m, max_tokens, temperature)
+    how = Sampling(temperature, top_k, top_p, min_p, repetition_penalty, seed)
+    _check(m, max_tokens, stop)
     refuse_media(m, prompt, images)
     ids = prompt_ids(m, prompt, chat_template)
-    pieces = m.need_tokenizer().stream(generate_ids(m, ids, max_tokens, temperature, seed))
+    pieces = until(m.need_tokenizer().stream(generate_ids(m, ids, max_tokens, how)), stop)
     return pieces if stream else "".join(pieces)
 
 
-def prompt_ids(m: LoadedModel, prompt: Prompt, chat_template: str | None = None) -> list[int]:
-    """Give a prompt's token ids; a template writes its own special tokens."""
-    if isinstance(prompt, str) or all(isinstance(item, int) for item in prompt):
-        _refuse_template(chat_template)
-    if isinstance(prompt, str):
-        ids = m.need_tokenizer().encode(prompt)
-    elif all(isinstance(item, int) for item in prompt):
-        ids = [item for item in prompt if isinstance(item, int)]
-    else:
-        tokenizer = m.need_tokenizer()
-        text = tokenizer.apply_chat_template(_messages(prompt), chat_template=chat_template)
-        ids = tokenizer.encode(text, add_special_tokens=False)
-    if not ids:
-        raise UsageError("the prompt has no tokens", expected="a prompt of one token at least", field="prompt")
-    need_known_ids(m, ids)
-    return ids
+def generate_batch(
+    m: LoadedModel,
+    prompts: Sequence[Prompt],
+    max_tokens: int = 256,
+    temperature: float = 0.0,
+    seed: int | None = None,
+    chat_template: str | None = None,
+    *,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    min_p: float = 0.0,
+    repetition_penalty: float = 1.0,
+    stop: Sequence[str] = (),
+) -> list[str]:
+    """Continue several prompts at once, the shorter ones filled up in front; each as `generate` continues it alone.
+
+    Raises UsageError as `generate` does, and for a model whose caches do not know of padding.
+    """
+    how = Sampling(temperature, top_k, top_p, min_p, repetition_penalty, seed)
+    _check(m, max_tokens, stop)
+    for prompt in prompts:
+        refuse_media(m, prompt, ())
+    rows = [prompt_ids(m, prompt, chat_template) for prompt in prompts]
+    if not rows:
+        return []
+    texts = [_Row(m, stop) for _ in rows]
+    for tokens in batch_tokens(m, rows, max_tokens, how):
+        for text, token in zip(texts, cast("list[int]", tokens.tolist()), strict=True):
+            text.take(token)
+        if all(text.ended for text in texts):
+            break
+    return [text.text() for text in texts]
 
 
-def _refuse_template(name: str | None) -> None:
-    if name is not None:
-        raise UsageError(
-            f"the chat template {name!r} was chosen for a prompt that is no conversation",
-            expected="messages (mappings with role and content)",
-            field="chat_template",
-        )
+class _Row:
+    """The continuation of one prompt of a batch, until it ends."""
 
+    def __init__(self, m: LoadedModel, stops: Sequence[str]) -> None:
+        self._tokenizer = m.need_tokenizer()
+        self._last, self._stops = stop_ids(m), stops
+        self._ids: list[int] = []
+        self.ended = False
 
-def _messages(prompt: Sequence[Any]) -> list[Mapping[str, Any]]:
-    wrong = [item for item in prompt if not isinstance(item, Mapping)]
-    if wrong:
-        raise UsageError(
-            f"the prompt holds {wrong[0]!r}",
-            expected="a text, token ids alone, or messages alone (mappings with role and content)",
-            field="prompt",
-        )
-    return [item for item in prompt if isinstance(item, Mapping)]
-
-
-def generate_ids(
-    m: LoadedModel, ids: Sequence[int], max_tokens: int, temperature: float = 0.0, seed: int | None = None
-) -> Iterator[int]:
-    """Give the ids that follow, up to and without the model's end of text; works without a tokenizer."""
-    stops = m.tokenizer.stop_ids if m.tokenizer is not None else frozenset()
-    for token in _tokens(m, ids, max_tokens, temperature, seed):
-        found = cast(int, token.item())
-        if found in stops:
+    def take(self, token: int) -> None:
+        """Take the next token, unless it has ended or ends with it."""
+        if self.ended or token in self._last:
+            self.ended = True
             return
-        yield found
+        self._ids.append(token)
+        self.ended = bool(self._stops) and first_stop(self._tokenizer.decode(self._ids), self._stops) is not None
+
+    def text(self) -> str:
+        """Give the text, up to the first stop string."""
+        return "".join(until(self._tokenizer.stream(self._ids), self._stops))
 
 
-def _tokens(m: LoadedModel, ids: Sequence[int], count: int, temperature: float, seed: int | None) -> Iterator[mx.array]:
-    """Give token after token, each () int; the next is under way while one is looked at."""
-    import mlx.core as mx
-
-    if not count:
-        return
-    keys = _keys(seed)
-    cache: Any = cast(Any, m.model).make_cache()
-    following = agreed(_sample(_prefill(m, ids, cache), temperature, next(keys)), m.share)
-    try:
-        for left in reversed(range(count)):
-            token = following
-            if left:
-                following = agreed(_sample(_next(m, token.reshape(1, 1), cache), temperature, next(keys)), m.share)
-                # A step is waited for as a whole, so one token's must not hold work for the next.
-                cast(Any, mx.async_eval)(following)
-            yield token
-    finally:
-        # No exchange with other ranks may be under way when the process ends.
-        mx.eval(following)
-
-
-def _keys(seed: int | None) -> Iterator[mx.array | None]:
-    """Give a key a token; None, for MLX's own state, without a seed."""
-    import mlx.core as mx
-
-    if seed is None:
-        yield from repeat(None)
-    key = mx.random.key(seed or 0)
-    while True:
-        key, now = mx.random.split(key)
-        yield now
-
-
-def _prefill(m: LoadedModel, ids: Sequence[int], cache: Any) -> mx.array:
-    """Feed the prompt in chunks; only the last one's logits count."""
-    import mlx.core as mx
-
-    tokens = mx.array([list(ids)], dtype=mx.int32)
-    last = (len(ids) - 1) // _PREFILL * _PREFILL
-    for start in range(0, last, _PREFILL):
-        mx.eval(_body(m)(tokens[:, start : start + _PREFILL], cache))
-    return _next(m, tokens[:, last:], cache)
-
-
-def _body(m: LoadedModel) -> Callable[[mx.array, Any], mx.array]:
-    """Give what runs the layers: without the head, where the model has one of its own."""
-    from weightloom.plugins.layers.headed import Headed
-
-    model: Any = m.model
-    run: Callable[[mx.array, Any], mx.array] = model.body if isinstance(model, Headed) else model
-    return run
-
-
-def _next(m: LoadedModel, tokens: mx.array, cache: Any) -> mx.array:
-    """Logits (vocab,) after tokens (1, L)."""
-    from weightloom.plugins.layers.headed import Headed
-
-    model: Any = m.model
-    logits: mx.array
-    logits = model.head(model.body(tokens, cache)[:, -1:]) if isinstance(model, Headed) else model(tokens, cache=cache)
-    return logits[0, -1]
-
-
-def _sample(logits: mx.array, temperature: float, key: mx.array | None) -> mx.array:
-    import mlx.core as mx
-
-    if temperature == 0:
-        return mx.argmax(logits)
-    return mx.random.categorical(logits.astype(mx.float32) / temperature, key=key)
-
-
-def _check(m: LoadedModel, max_tokens: int, temperature: float) -> None:
+def _check(m: LoadedModel, max_tokens: int, stop: Sequence[str]) -> None:
     need_task(m, "generate")
-    if max_tokens < 0 or not 0 <= temperature < float("inf"):
-        raise UsageError(
-            f"max_tokens {max_tokens}, temperature {temperature}", expected="finite numbers that are not negative"
-        )
+    refuse_empty(stop)
+    if max_tokens < 0:
+        raise UsageError(f"max_tokens is {max_tokens}", expected="0 or more", field="max_tokens")

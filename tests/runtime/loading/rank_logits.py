@@ -8,7 +8,8 @@ import mlx.core as mx
 from weightloom.engine import Sharding
 from weightloom.runtime import load
 from weightloom.runtime.loading.ranks import need_group
-from weightloom.runtime.running.generation import generate_ids
+from weightloom.runtime.running.decoding import generate_ids
+from weightloom.runtime.running.sampling import Sampling
 
 
 def main(path: str, how: str, temperature: float, dtype: str | None) -> None:
@@ -19,7 +20,7 @@ def main(path: str, how: str, temperature: float, dtype: str | None) -> None:
     assert m.share is not None
     ids = list(range(5, 17))
     logits: list[object] = m.model(mx.array([ids, ids[::-1]])).astype(mx.float32).tolist()  # type: ignore[assignment]
-    made = list(generate_ids(m, ids, 8, temperature))
+    made = list(generate_ids(m, ids, 8, Sampling(temperature)))
     print(json.dumps({"logits": logits, "ids": made, "held": m.share.held, "whole": m.share.whole, "notes": m.notes}))
 
 

@@ -25,7 +25,7 @@ from weightloom.runtime import load
 from weightloom.runtime.choosing.choice import Wish
 from weightloom.runtime.converting.conversion import Order, convert
 from weightloom.runtime.quantizing.wish import asked_quantizing
-from weightloom.runtime.running.generation import generate_ids
+from weightloom.runtime.running.decoding import generate_ids
 
 PAGE = Path(__file__).parents[3] / "docs" / "several-processes.md"
 SCRIPT = str(Path(__file__).with_name("rank_logits.py"))

@@ -17,7 +17,8 @@ from tests.runtime.models import runnable, write_model
 from tests.runtime.support import Cli
 from weightloom.engine.errors import ConfigError, UsageError
 from weightloom.runtime import LoadedModel, embed, generate, load
-from weightloom.runtime.running.generation import generate_ids, prompt_ids
+from weightloom.runtime.running.decoding import generate_ids
+from weightloom.runtime.running.generation_prompt import prompt_ids
 from weightloom.runtime.terminal.printing import visible
 
 CASES = json.loads((Path(__file__).parents[1] / "smollm2_ref.json").read_text(encoding="utf-8"))["cases"]
@@ -58,7 +59,7 @@ def test_every_decoder_generates_through_its_cache(tmp_path: Path, name: str) ->
 def test_a_prompt_longer_than_a_chunk_gives_the_same(m: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = m.need_tokenizer().encode("a prompt of several chunks")
     whole = list(generate_ids(m, ids, 5))
-    monkeypatch.setattr("weightloom.runtime.running.generation._PREFILL", 7)
+    monkeypatch.setattr("weightloom.runtime.running.decoding._PREFILL", 7)
     assert list(generate_ids(m, ids, 5)) == whole
 
 
@@ -101,9 +102,9 @@ def test_a_seed_repeats_and_temperature_varies(m: LoadedModel) -> None:
         ([260], {}, "token id 260"),
         ([-1], {}, "token id -1"),
         ("half \ud800", {}, "no tokens|Unicode"),
-        ("hi", {"temperature": -1.0}, "temperature -1"),
-        ("hi", {"temperature": float("nan")}, "temperature nan"),
-        ("hi", {"max_tokens": -1}, "max_tokens -1"),
+        ("hi", {"temperature": -1.0}, "temperature is -1"),
+        ("hi", {"temperature": float("nan")}, "temperature is nan"),
+        ("hi", {"max_tokens": -1}, "max_tokens is -1"),
     ],
 )
 def test_what_cannot_be_continued_is_refused(m: LoadedModel, prompt: Any, options: Any, message: str) -> None:

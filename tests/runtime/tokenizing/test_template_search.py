@@ -13,7 +13,7 @@ from tests.runtime.models import add_tokenizer, runnable
 from tests.runtime.support import Cli
 from weightloom.engine.errors import ConfigError, UsageError, WeightloomError
 from weightloom.runtime import load
-from weightloom.runtime.running.generation import prompt_ids
+from weightloom.runtime.running.generation_prompt import prompt_ids
 from weightloom.runtime.tokenizing.chat_template import ChatTemplate
 from weightloom.runtime.tokenizing.template_search import find_templates
 from weightloom.runtime.tokenizing.tokenizer import Tokenizer, load_tokenizer
