@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+
 import mlx.core as mx
 import mlx.nn as nn
 
 from weightloom.plugins.layers.cache import Cache, make_cache
 from weightloom.plugins.layers.masks import Mask, Window
 from weightloom.plugins.layers.norms import Norm
+
+
+class Mixer(Protocol):
+    """What a block asks of a mixer: a call as of attention, and an empty cache of its own kind."""
+
+    def __call__(self, x: mx.array, mask: Mask, cache: Any) -> mx.array:
+        """(B, L, hidden_size) -> the same shape."""
+        ...
+
+    def make_cache(self) -> Any:
+        """Give an empty cache."""
+        ...
 
 
 class Block(nn.Module):
@@ -118,3 +132,24 @@ class ParallelBlock(nn.Module):
     def make_cache(self) -> Cache:
         """Give an empty cache."""
         return make_cache(self.window)
+
+
+class SingleBlock(nn.Module):
+    """A mixer of any kind after a norm; what it makes is added to what came, as `residual` if that dtype is given."""
+
+    window: Window = None
+
+    def __init__(self, mixer: Mixer, hidden_size: int, norm: Norm, residual: mx.Dtype | None = None) -> None:
+        super().__init__()
+        self._residual = residual
+        self.norm = norm(hidden_size)
+        self.mixer = mixer
+
+    def __call__(self, x: mx.array, mask: Mask, cache: Any) -> mx.array:
+        """(B, L, hidden_size) -> the same shape."""
+        mixed: mx.array = self.mixer(self.norm(x), mask, cache)
+        return (x if self._residual is None else x.astype(self._residual)) + mixed
+
+    def make_cache(self) -> Any:
+        """Give an empty cache."""
+        return self.mixer.make_cache()

@@ -21,6 +21,11 @@ def zero_centred_norm(eps: float) -> Norm:
     return lambda size: ZeroCentredNorm(size, eps)
 
 
+def narrowing_norm(eps: float) -> Norm:
+    """Give what makes RMS norms of residuals that may be float32 whatever the parameters are."""
+    return lambda size: NarrowingNorm(size, eps)
+
+
 def layer_norm(eps: float, bias: bool = True) -> Norm:
     """Give what makes layer norms (arXiv 1607.06450)."""
     return lambda size: nn.LayerNorm(size, eps, bias=bias)
@@ -38,6 +43,14 @@ class ZeroCentredNorm(nn.Module):
         """(..., size) -> the same shape, in x's dtype."""
         # Added in float32: 1 + w has fewer bits left for w in 16.
         return mx.fast.rms_norm(x, 1 + self.weight.astype(mx.float32), self._eps).astype(x.dtype)
+
+
+class NarrowingNorm(nn.RMSNorm):
+    """An RMS norm that gives its weight's dtype, whatever comes."""
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """(..., size) -> the same shape, in the weight's dtype."""
+        return mx.fast.rms_norm(x, self.weight, self.eps).astype(self.weight.dtype)
 
 
 class UnweightedNorm(nn.Module):

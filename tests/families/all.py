@@ -1,6 +1,6 @@
 """All families that come with the package; `python -m tests.oracle.families` compares them."""
 
-from tests.families import experts_a, experts_b, llamas, recurrent
+from tests.families import experts_a, experts_b, llamas, recurrent, state_space
 from tests.families.family import Family
 
 FAMILIES: tuple[Family, ...] = (
@@ -8,4 +8,5 @@ FAMILIES: tuple[Family, ...] = (
     *experts_b.FAMILIES,
     *llamas.FAMILIES,
     *recurrent.FAMILIES,
+    *state_space.FAMILIES,
 )

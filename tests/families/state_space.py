@@ -1,0 +1,47 @@
+"""Families whose layers keep a state of one size: Mamba, Mamba 2, and what mixes them with attention."""
+
+from tests.families.family import Case, Family
+
+MAMBA = {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 3, "state_size": 8, "expand": 2}
+
+FAMILIES = (
+    Family(
+        "mamba",
+        (
+            Case("plain"),
+            Case(
+                "biases, a head of its own, narrow residuals",
+                {
+                    "use_bias": True,
+                    "use_conv_bias": False,
+                    "tie_word_embeddings": False,
+                    "residual_in_fp32": False,
+                    "time_step_rank": 5,
+                    "conv_kernel": 3,
+                    "hidden_act": "gelu",
+                },
+            ),
+        ),
+        class_name="MambaForCausalLM",
+        sizes=MAMBA,
+    ),
+    Family(
+        "falcon_mamba",
+        (
+            Case("plain"),
+            Case(
+                "biases, a size that expand does not say",
+                {
+                    "use_bias": True,
+                    "use_conv_bias": False,
+                    "tie_word_embeddings": False,
+                    "expand": 16,
+                    "intermediate_size": 96,
+                    "mixer_rms_eps": 1e-3,
+                },
+            ),
+        ),
+        class_name="FalconMambaForCausalLM",
+        sizes=MAMBA,
+    ),
+)
