@@ -1,135 +1,155 @@
-"""Llama and Mistral: dense decoders of grouped-query attention and gated feed-forward layers.
+"""Llama, and what is a Llama with other defaults: Mistral, EXAONE 3, InternLM 3, Seed-OSS.
 
-They are one architecture with two sets of defaults: a Mistral config that is silent has a window and eight
-key and value heads, and all its layers slide; a Llama's layers slide only where `layer_types` says so.
-Parameters are named as Transformers 5 names those of LlamaForCausalLM and MistralForCausalLM.
+A Mistral config that is silent has a window and eight key and value heads, and all its layers slide; a Llama's layers
+slide only where `layer_types` says so. EXAONE's first files call some fields and all parameters otherwise. InternLM's
+`qkv_bias` is of q, k and v, its `bias` of all other matrices; Transformers refuses a config in which they differ.
+Seed-OSS has a bias of its own for what leaves attention.
+Parameters are named as Transformers 5 names those of LlamaForCausalLM, which is its class for EXAONE and InternLM too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.configs.checks import (
-    FULL,
-    SLIDING,
-    layer_types_of,
-    window_of,
-)
+from weightloom.plugins.configs.checks import FULL, SLIDING, layer_types_of
 from weightloom.plugins.configs.config import read
-from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
+from weightloom.plugins.configs.names import also_named
 from weightloom.plugins.configs.text_fields import TextFields
-from weightloom.plugins.layers.activations import Activation, activation
-from weightloom.plugins.layers.attention import Attention, AttentionShape
-from weightloom.plugins.layers.blocks import Block
-from weightloom.plugins.layers.decoder import CausalLM, Decoder
-from weightloom.plugins.layers.mlp import GatedMlp
-from weightloom.plugins.layers.norms import rms_norm
-from weightloom.plugins.layers.rope import Rope
+from weightloom.plugins.layers.attention import AttentionShape
+from weightloom.plugins.layers.decoder import CausalLM
+from weightloom.plugins.layers.dense import SHARDING, DenseConfig, build_dense
 from weightloom.plugins.specs import hookimpl
 
-
-@dataclass(frozen=True)
-class Config:
-    """A config that fits together. `windows` has an entry a layer, `ropes` one a layer type."""
-
-    fields: TextFields
-    attention: AttentionShape
-    act: Activation
-    layer_types: tuple[str, ...]
-    windows: tuple[int | None, ...]
-    ropes: Mapping[str, RopeConfig]
+EXAONE_NAMES = {
+    "num_layers": "num_hidden_layers",
+    "layer_norm_epsilon": "rms_norm_eps",
+    "activation_function": "hidden_act",
+}
+INTERNLM_NAMES = {"qkv_bias": "attention_bias", "bias": "mlp_bias"}
 
 
-def read_llama(content: Mapping[str, Any]) -> Config:
+@dataclass(frozen=True, kw_only=True)
+class ExaoneFields(TextFields):
+    """What EXAONE 3's config.json says, under Transformers' names."""
+
+    num_key_value_heads: int | None = 8
+    rms_norm_eps: float = 1e-5
+    max_position_embeddings: int = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class InternLMFields(TextFields):
+    """What InternLM 3's config.json says, under Transformers' names."""
+
+    num_key_value_heads: int | None = 2
+    head_dim: int | None = 128
+    rms_norm_eps: float = 1e-5
+    max_position_embeddings: int = 32768
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedFields(TextFields):
+    """What Seed-OSS's config.json says."""
+
+    num_key_value_heads: int | None = 8
+    head_dim: int | None = 128
+    max_position_embeddings: int = 524288
+    attention_bias: bool = True
+    attention_out_bias: bool = False
+
+
+def read_llama(content: Mapping[str, Any]) -> DenseConfig:
     """Read a Llama's config.json; raises ConfigError naming the field that is off."""
     return _checked(content, otherwise=FULL)
 
 
-def read_mistral(content: Mapping[str, Any]) -> Config:
+def read_mistral(content: Mapping[str, Any]) -> DenseConfig:
     """Read a Mistral's config.json; raises ConfigError naming the field that is off."""
     published = {"num_key_value_heads": 8, "sliding_window": 4096, "max_position_embeddings": 131072}
     full = {**published, **content}
     return _checked(full, otherwise=FULL if full["sliding_window"] is None else SLIDING)
 
 
-def _checked(content: Mapping[str, Any], otherwise: str) -> Config:
+def read_exaone(content: Mapping[str, Any]) -> DenseConfig:
+    """Read EXAONE 3's config.json; raises ConfigError naming the field that is off."""
+    fields = read(ExaoneFields, content)
+    fields.check()
+    return DenseConfig.of(fields, content, (FULL,) * fields.num_hidden_layers, default_theta=500000.0)
+
+
+def read_internlm(content: Mapping[str, Any]) -> DenseConfig:
+    """Read InternLM 3's config.json; raises ConfigError naming the field that is off."""
+    fields = read(InternLMFields, content)
+    fields.check()
+    shape = AttentionShape.of(fields, out_bias=fields.mlp_bias)
+    return DenseConfig.of(fields, content, (FULL,) * fields.num_hidden_layers, shape)
+
+
+def read_seed(content: Mapping[str, Any]) -> DenseConfig:
+    """Read Seed-OSS's config.json; raises ConfigError naming the field that is off."""
+    fields = read(SeedFields, content)
+    fields.check()
+    shape = AttentionShape.of(fields, out_bias=fields.attention_out_bias)
+    return DenseConfig.of(fields, content, (FULL,) * fields.num_hidden_layers, shape)
+
+
+def _checked(content: Mapping[str, Any], otherwise: str) -> DenseConfig:
     fields = read(TextFields, content)
     fields.check()
     every = None if fields.sliding_window is None else fields.sliding_window_pattern
     types = layer_types_of(fields.layer_types, fields.num_hidden_layers, otherwise, every)
-    return Config(
-        fields,
-        AttentionShape.of(fields),
-        activation(fields.hidden_act),
-        types,
-        tuple(window_of(each, fields.sliding_window) for each in types),
-        read_rope(content, fields.head_size, fields.max_position_embeddings, layer_types=types),
+    return DenseConfig.of(fields, content, types)
+
+
+def build(config: DenseConfig) -> CausalLM:
+    """Make the module; its parameters are not computed."""
+    return build_dense(config)
+
+
+def _architecture(
+    name: str,
+    reader: Callable[[Mapping[str, Any]], DenseConfig],
+    class_names: tuple[str, ...],
+    fields: type[TextFields] = TextFields,
+) -> Architecture:
+    return Architecture(
+        name=name,
+        model_types=(name,),
+        class_names=class_names,
+        task="generate",
+        by_request=("rerank",),
+        read_config=reader,
+        build=build,
+        fields=fields,
+        adapters=("lora", "dora"),
+        sharding=SHARDING,
     )
 
 
-def build(config: Config) -> CausalLM:
-    """Make the module; its parameters are not computed."""
-    fields = config.fields
-    ropes = {name: Rope(rope, config.attention.head_dim) for name, rope in config.ropes.items()}
-    norm = rms_norm(fields.rms_norm_eps)
-    blocks = [
-        Block(
-            Attention(config.attention, ropes[layer_type]),
-            GatedMlp(fields.hidden_size, fields.intermediate_size, config.act, fields.mlp_bias),
-            fields.hidden_size,
-            norm,
-            window,
-        )
-        for layer_type, window in zip(config.layer_types, config.windows, strict=True)
-    ]
-    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks)
-    return CausalLM(decoder, fields.tie_word_embeddings)
-
-
-SHARDING = {
-    r"^(model\.embed_tokens|lm_head)\.": "vocab",
-    r"self_attn\.[qkv]_proj\.": "column",
-    r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
-    r"mlp\.(gate|up)_proj\.": "column",
-    r"mlp\.down_proj\.(weight|scales|biases)$": "row",
-}
-
-LLAMA = Architecture(
-    name="llama",
-    model_types=("llama",),
-    class_names=("LlamaForCausalLM",),
-    task="generate",
-    by_request=("rerank",),
-    read_config=read_llama,
-    build=build,
-    fields=TextFields,
-    adapters=("lora", "dora"),
-    sharding=SHARDING,
+LLAMA = _architecture("llama", read_llama, ("LlamaForCausalLM",))
+MISTRAL = _architecture("mistral", read_mistral, ("MistralForCausalLM",))
+EXAONE = _architecture(
+    "exaone", also_named(EXAONE_NAMES, read_exaone), ("LlamaForCausalLM", "ExaoneForCausalLM"), ExaoneFields
 )
-MISTRAL = Architecture(
-    name="mistral",
-    model_types=("mistral",),
-    class_names=("MistralForCausalLM",),
-    task="generate",
-    by_request=("rerank",),
-    read_config=read_mistral,
-    build=build,
-    fields=TextFields,
-    adapters=("lora", "dora"),
-    sharding=SHARDING,
+INTERNLM3 = _architecture(
+    "internlm3",
+    also_named(INTERNLM_NAMES, read_internlm),
+    ("LlamaForCausalLM", "InternLM3ForCausalLM"),
+    InternLMFields,
 )
+SEED_OSS = _architecture("seed_oss", read_seed, ("SeedOssForCausalLM",), SeedFields)
 
 
 class Plugin:
-    """Offers both."""
+    """Offers all of them."""
 
     @hookimpl
     def weightloom_architectures(self) -> tuple[Architecture, ...]:
-        """Offer Llama and Mistral."""
-        return (LLAMA, MISTRAL)
+        """Offer Llama, Mistral, EXAONE 3, InternLM 3 and Seed-OSS."""
+        return (LLAMA, MISTRAL, EXAONE, INTERNLM3, SEED_OSS)
 
 
 PLUGIN = Plugin()

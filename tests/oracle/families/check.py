@@ -83,14 +83,14 @@ def compare(given: Written, form: str) -> Compared:
 
 
 def assert_same_parameters(m: LoadedModel, given: Written) -> None:
-    """Assert that each parameter with a name of the reference's has its bits, and that most have."""
+    """Assert that parameters have the bits of the reference's tensors of their names; where files have others, none may."""
     theirs, compared = peers.state(given.folder), 0
     ours = dict(_parameters(m))
     for name, array in ours.items():
         if name in theirs and theirs[name].shape == array.shape:
             assert bytes(memory_of(array)) == theirs[name].tobytes(), f"{name}: other values"
             compared += 1
-    assert compared, "no parameter has a name of the reference's"
+    assert compared or given.family.published, "no parameter has a name of the reference's"
 
 
 def assert_saved_as_it_was(m: LoadedModel, folder: Path) -> None:

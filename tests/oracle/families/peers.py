@@ -98,7 +98,9 @@ def _class(family: Family) -> Any:
 def _loaded(family: Family, folder: Path) -> Any:
     import torch
 
-    return _class(family).from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    config = _config_class(family).from_pretrained(folder)
+    config._attn_implementation = "eager"
+    return _class(family).from_pretrained(folder, config=config, dtype=torch.float32).eval()
 
 
 def _relaid(family: Family, folder: Path) -> Any:
@@ -116,6 +118,13 @@ def _relaid(family: Family, folder: Path) -> Any:
     return model
 
 
+def _config_class(family: Family) -> Any:
+    """Give the class of the configs: of some model types the model is of another's class."""
+    from transformers import AutoConfig
+
+    return _class(family).config_class if family.relaid else type(AutoConfig.for_model(family.model_type))
+
+
 def _model(family: Family, case: Case) -> Any:
     from tests.oracle.families.relaying import config_for_reference
 
@@ -128,6 +137,6 @@ def _built(family: Family, content: dict[str, Any]) -> Any:
 
     model_class = _class(family)
     torch.manual_seed(0)
-    config = model_class.config_class(**{name: value for name, value in content.items() if name != "model_type"})
+    config = _config_class(family)(**{name: value for name, value in content.items() if name != "model_type"})
     config._attn_implementation = "eager"
     return model_class(config).float().eval()

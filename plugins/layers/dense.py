@@ -1,0 +1,85 @@
+"""Dense decoders as Llama has them: attention, then a gated feed-forward layer, in each of the blocks.
+
+What such a config comes to, and its module. A family whose attention does a step in its own way hands in its class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import mlx.nn as nn
+
+from weightloom.plugins.configs.checks import window_of
+from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
+from weightloom.plugins.configs.text_fields import TextFields
+from weightloom.plugins.layers.activations import Activation, activation
+from weightloom.plugins.layers.attention import Attention, AttentionShape
+from weightloom.plugins.layers.blocks import Block
+from weightloom.plugins.layers.decoder import CausalLM, Decoder
+from weightloom.plugins.layers.mlp import GatedMlp
+from weightloom.plugins.layers.norms import rms_norm
+from weightloom.plugins.layers.rope import Rope
+
+SHARDING: Mapping[str, str] = {
+    r"^(model\.embed_tokens|lm_head)\.": "vocab",
+    r"self_attn\.[qkv]_proj\.": "column",
+    r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
+    r"mlp\.(gate|up)_proj\.": "column",
+    r"mlp\.down_proj\.(weight|scales|biases)$": "row",
+}
+"""How such a decoder is cut for tensor parallelism."""
+
+MakeAttention = Callable[[AttentionShape, Rope | None], nn.Module]
+
+
+@dataclass(frozen=True)
+class DenseConfig:
+    """A config that fits together. `windows` has an entry a layer, `ropes` one a layer type."""
+
+    fields: TextFields
+    attention: AttentionShape
+    act: Activation
+    layer_types: tuple[str, ...]
+    windows: tuple[int | None, ...]
+    ropes: Mapping[str, RopeConfig]
+
+    @classmethod
+    def of(
+        cls,
+        fields: TextFields,
+        content: Mapping[str, Any],
+        layer_types: tuple[str, ...],
+        shape: AttentionShape | None = None,
+        default_theta: float = 10000.0,
+    ) -> DenseConfig:
+        """Give what a config comes to; raises ConfigError, naming the field, where its parts do not fit."""
+        trained = fields.max_position_embeddings
+        return cls(
+            fields,
+            shape or AttentionShape.of(fields),
+            activation(fields.hidden_act),
+            layer_types,
+            tuple(window_of(each, fields.sliding_window) for each in layer_types),
+            read_rope(content, fields.head_size, trained, default_theta, layer_types),
+        )
+
+
+def build_dense(config: DenseConfig, attention: MakeAttention = Attention) -> CausalLM:
+    """Make the module; its parameters are not computed."""
+    fields = config.fields
+    ropes = {name: Rope(rope, config.attention.head_dim) for name, rope in config.ropes.items()}
+    norm = rms_norm(fields.rms_norm_eps)
+    blocks = [
+        Block(
+            attention(config.attention, ropes[layer_type]),
+            GatedMlp(fields.hidden_size, fields.intermediate_size, config.act, fields.mlp_bias),
+            fields.hidden_size,
+            norm,
+            window,
+        )
+        for layer_type, window in zip(config.layer_types, config.windows, strict=True)
+    ]
+    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks)
+    return CausalLM(decoder, fields.tie_word_embeddings)

@@ -1,0 +1,98 @@
+"""Dense decoders: Qwen, Seed-OSS, InternLM, EXAONE and others that differ from Llama in a few steps."""
+
+from tests.families.family import Case, Family
+
+LLAMA3 = {
+    "rope_type": "llama3",
+    "rope_theta": 5000.0,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 16,
+}
+
+FAMILIES = (
+    Family(
+        "qwen2",
+        (
+            Case("the last layer slides", {"use_sliding_window": True, "sliding_window": 9, "max_window_layers": 2}),
+            Case("wide heads, tied, theta", {"head_dim": 16, "tie_word_embeddings": True, "rope_parameters": LLAMA3}),
+        ),
+        class_name="Qwen2ForCausalLM",
+    ),
+    Family(
+        "qwen3",
+        (
+            Case("wide heads", {"head_dim": 16}),
+            Case(
+                "sliding as listed, biases, tied",
+                {
+                    "head_dim": 8,
+                    "attention_bias": True,
+                    "tie_word_embeddings": True,
+                    "use_sliding_window": True,
+                    "sliding_window": 5,
+                    "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+                },
+            ),
+        ),
+        class_name="Qwen3ForCausalLM",
+    ),
+    Family(
+        "seed_oss",
+        (
+            Case("wide heads", {"head_dim": 16}),
+            Case(
+                "other biases, tied",
+                {
+                    "head_dim": 8,
+                    "attention_bias": False,
+                    "attention_out_bias": True,
+                    "mlp_bias": True,
+                    "tie_word_embeddings": True,
+                },
+            ),
+        ),
+        class_name="SeedOssForCausalLM",
+    ),
+    Family(
+        "internlm3",
+        (
+            Case("wide heads", {"head_dim": 16, "rope_parameters": {"rope_type": "default", "rope_theta": 5e6}}),
+            Case(
+                "biases, dynamic",
+                {
+                    "attention_bias": True,
+                    "mlp_bias": True,
+                    "head_dim": 8,
+                    "rope_parameters": {"rope_type": "dynamic", "rope_theta": 5000.0, "factor": 6.0},
+                },
+            ),
+        ),
+        class_name="LlamaForCausalLM",
+        older={"attention_bias": "qkv_bias", "mlp_bias": "bias"},
+    ),
+    Family(
+        "exaone",
+        (
+            Case("plain"),
+            Case(
+                "llama3, biases, tied, head size",
+                {
+                    "rope_parameters": LLAMA3,
+                    "attention_bias": True,
+                    "head_dim": 16,
+                    "tie_word_embeddings": True,
+                    "mlp_bias": True,
+                },
+            ),
+        ),
+        class_name="LlamaForCausalLM",
+        older={
+            "num_hidden_layers": "num_layers",
+            "rms_norm_eps": "layer_norm_epsilon",
+            "hidden_act": "activation_function",
+        },
+        published=("transformer.h.0.attn.attention.out_proj.weight",),
+    ),
+)
