@@ -83,7 +83,7 @@ def compare(given: Written, form: str) -> Compared:
 
 
 def assert_same_parameters(m: LoadedModel, given: Written) -> None:
-    """Assert that parameters have the bits of the reference's tensors of their names; where files have others, none may."""
+    """Assert that parameters with names of the reference's have its bits; where files have others, none may."""
     theirs, compared = peers.state(given.folder), 0
     ours = dict(_parameters(m))
     for name, array in ours.items():
