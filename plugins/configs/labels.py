@@ -9,6 +9,8 @@ from weightloom.engine.errors import ConfigError
 
 # A config that is silent has two.
 _DEFAULT = 2
+# More than any classifier has, and few enough to name.
+_MOST = 2**20
 
 
 def label_names(content: Mapping[str, Any]) -> tuple[str, ...]:
@@ -17,8 +19,8 @@ def label_names(content: Mapping[str, Any]) -> tuple[str, ...]:
     Raises ConfigError for ids that do not count from 0, and for two fields that disagree.
     """
     count, named = content.get("num_labels"), content.get("id2label")
-    if count is not None and not (isinstance(count, int) and not isinstance(count, bool) and count > 0):
-        raise _wrong("num_labels", count, "a number of labels")
+    if count is not None and not (isinstance(count, int) and not isinstance(count, bool) and 0 < count <= _MOST):
+        raise _wrong("num_labels", count, f"a number of labels, {_MOST} at most")
     if named is None:
         return tuple(f"LABEL_{number}" for number in range(count or _DEFAULT))
     wanted = {str(number) for number in range(len(named))} if isinstance(named, Mapping) else set()

@@ -81,11 +81,14 @@ class Decoder(nn.Module):
 
     def __call__(self, tokens: mx.array, cache: Sequence[Cache] | None = None) -> mx.array:
         """Tokens (B, L) int -> hidden states (B, L, hidden_size); `cache` holds one entry a layer."""
-        layers = self.blocks
-        caches = cache or [NoCache()] * len(layers)
+        caches = cache or [NoCache()] * len(self.blocks)
         first, length = caches[0], tokens.shape[1]
-        windows = {layer.window for layer in layers}
-        masks = {window: causal_mask(length, first.offset, window, first.padding) for window in windows}
+        return self.under(lambda window: causal_mask(length, first.offset, window, first.padding), tokens, caches)
+
+    def under(self, mask_of: Callable[[Window], Mask], tokens: mx.array, caches: Sequence[Cache]) -> mx.array:
+        """Give hidden states as a call does, under masks of another kind: `mask_of` gives that of a window."""
+        layers, first = self.blocks, caches[0]
+        masks = {window: mask_of(window) for window in {layer.window for layer in layers}}
         norm = self[self._names.norm]
         dtype = norm.weight.dtype
         x: mx.array = self._handover.take(self.embed(tokens, first, dtype))

@@ -37,6 +37,38 @@ def causal_mask(length: int, offset: int, window: Window, padding: mx.array | No
     return (_seen(queries - start, keys - start, window) & (keys >= start)) | (queries == keys)
 
 
+def present_mask(length: int, window: Window, present: mx.array | None) -> Mask:
+    """Give `causal_mask` of a row's first tokens where `present` (B, L) says by 1 which of them are some, by 0 none.
+
+    What fills rows up behind their tokens is seen by none of these, so that nothing has to be hidden.
+    """
+    seen = causal_mask(length, 0, window)
+    if present is None or length == 1 or not (present[:, 1:] > present[:, :-1]).any().item():
+        return seen
+    positions = mx.arange(length)
+    before = _seen(positions[:, None], positions[None, :], window)
+    return _with_itself(before & (present != 0)[:, None, None, :], positions)
+
+
+def mutual_mask(length: int, window: int | None, present: mx.array | None) -> mx.array | None:
+    """Give the mask for tokens that see what comes after them as well: all, or those less than `window` away.
+
+    `present` (B, L) says by 1 which tokens are some, by 0 which are none and not seen, None that all are. The array is
+    True where attention is allowed, and goes with (B, heads, L, L). With a window each token sees itself at least.
+    """
+    some = None if present is None else (present != 0)[:, None, None, :]
+    if window is None or length <= window:
+        return some
+    positions = mx.arange(length)
+    near = mx.abs(positions[:, None] - positions[None, :]) < window
+    return near if some is None else _with_itself(near & some, positions)
+
+
+def _with_itself(seen: mx.array, positions: mx.array) -> mx.array:
+    """Let each token see itself: a row of a mask that has nothing gives no number."""
+    return seen | (positions[:, None] == positions[None, :])
+
+
 def _all_is_seen(length: int, offset: int, window: Window) -> bool:
     if isinstance(window, Chunked):
         return offset + length <= window.size

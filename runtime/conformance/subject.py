@@ -49,6 +49,14 @@ class Subject:
 
 def make_subject(sample: Sample, root: Path, dtype: str = "F32") -> Subject:
     """Find the sample's architecture by its entry point, and write its checkpoint into a directory below `root`."""
-    architecture = PluginManager().architecture(sample.model_type)
+    architecture = _architecture(sample)
     folder = root / "checkpoint"
     return Subject(sample, architecture, folder, write_checkpoint(sample, architecture, folder, dtype))
+
+
+def _architecture(sample: Sample) -> Architecture:
+    """Give the one that names the config's class; where none does, the one for the model type."""
+    manager = PluginManager()
+    first = next(iter(sample.config.get("architectures") or ()), None)
+    named = [each for each in manager.architectures(sample.model_type) if first in each.class_names]
+    return named[0] if len(named) == 1 else manager.architecture(sample.model_type)

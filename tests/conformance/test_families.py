@@ -11,7 +11,7 @@ def suite(family: Family, thorough: bool) -> type[Conformance]:
     cases = family.cases[family.kit :] if thorough else family.cases[: family.kit]
     samples = tuple(
         Sample(
-            f"{family.model_type}: {case.name}",
+            f"{family.name}: {case.name}",
             family.config(case),
             tolerance=family.tolerance,
             spread=family.spread,
@@ -19,10 +19,10 @@ def suite(family: Family, thorough: bool) -> type[Conformance]:
         )
         for case in cases
     )
-    made = type(f"Test{'All' * thorough}{family.model_type}", (Conformance,), {"samples": samples})
+    made = type(f"Test{'All' * thorough}{family.name}", (Conformance,), {"samples": samples})
     return pytest.mark.thorough(made) if thorough else made
 
 
 for each in FAMILIES:
     for deep in (False, True):
-        globals()[f"Test_{each.model_type}_{deep}"] = suite(each, deep)
+        globals()[f"Test_{each.name}_{deep}"] = suite(each, deep)

@@ -54,6 +54,12 @@ class Family:
 
     __hash__ = None  # type: ignore[assignment]  # it holds mappings
 
+    @property
+    def name(self) -> str:
+        """The model type, and the task where one model type has several."""
+        return self.model_type if self.task == "generate" else f"{self.model_type} {self.task}"
+
     def config(self, case: Case) -> dict[str, Any]:
-        """Give config.json's content."""
-        return {"model_type": self.model_type, **self.sizes, **case.values}
+        """Give config.json's content; what a model type is used for beside generating follows from the class."""
+        named = {} if self.task == "generate" else {"architectures": [self.class_name]}
+        return {"model_type": self.model_type, **named, **self.sizes, **case.values}

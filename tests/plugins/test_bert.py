@@ -12,15 +12,16 @@ import pytest
 from tests.cases.fixtures import filled, write
 from tests.runtime.models import BERT, config_of, write_model
 from weightloom.engine.errors import ConfigError
-from weightloom.plugins.architectures.bert import Model, adapt, read_config
+from weightloom.plugins.architectures.bert import adapt, build, read_config
+from weightloom.plugins.layers.bert import BertModel
 from weightloom.runtime import load
 
 TOKENS = mx.array([[1, 2, 3, 4], [5, 6, 7, 8]])
 
 
-def model(**changes: Any) -> Model:
+def model(**changes: Any) -> BertModel:
     mx.random.seed(3)
-    return Model(read_config({**BERT, **changes}))
+    return build(read_config({**BERT, **changes}))
 
 
 def test_segments_count() -> None:

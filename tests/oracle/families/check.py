@@ -28,7 +28,10 @@ RECIPE = Path(__file__).with_name("tiny_4bit.yaml")
 
 @dataclass(frozen=True)
 class Compared:
-    """How far answers lie from the reference's, each over max(1, max |reference|): whole, through the cache, packed."""
+    """How far answers lie from the reference's, each over max(1, max |reference|): whole, through the cache, packed.
+
+    `whole` is for padding behind a row too, where a model takes a mask.
+    """
 
     whole: float
     cached: float
@@ -41,20 +44,37 @@ class Compared:
 
 
 @dataclass(frozen=True)
+class Padded:
+    """Rows of unlike length, the mask (2, L) of 0 and 1, and the reference's answers."""
+
+    tokens: np.ndarray[Any, Any]
+    mask: np.ndarray[Any, Any]
+    answers: np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
 class Written:
-    """A checkpoint of the reference implementation, and its answers."""
+    """A checkpoint of the reference implementation, and its answers; with padding for models that do not generate."""
 
     family: Family
     folder: Path
     tokens: np.ndarray[Any, Any]
     answers: np.ndarray[Any, Any]
+    padded: Padded | None
 
 
 def written(family: Family, case: Case, folder: Path) -> Written:
     """Have the reference implementation write a case's checkpoint and answer."""
     peers.write(family, case, folder)
     tokens = np.random.default_rng(7).integers(1, family.config(case)["vocab_size"], (2, LENGTH)).astype(np.int32)
-    return Written(family, folder, tokens, peers.answers(family, folder, tokens))
+    padded = None if family.task == "generate" else _padded(family, folder, tokens)
+    return Written(family, folder, tokens, peers.answers(family, folder, tokens), padded)
+
+
+def _padded(family: Family, folder: Path, tokens: np.ndarray[Any, Any]) -> Padded:
+    mask = (np.arange(LENGTH) < np.array([[LENGTH], [LENGTH // 2]])).astype(np.int32)
+    filled = np.where(mask, tokens, peers.config_of(folder).get("pad_token_id") or 0).astype(np.int32)
+    return Padded(filled, mask, peers.answers(family, folder, filled, mask))
 
 
 def in_form(given: Written, form: str) -> Path:
@@ -76,7 +96,7 @@ def compare(given: Written, form: str) -> Compared:
     assert_same_parameters(m, given)
     assert_saved_as_it_was(m, folder)
     return Compared(
-        _distance(_answers(m, given.tokens), given.answers),
+        max(_distance(_answers(m, given.tokens), given.answers), _padded_distance(m, given)),
         _distance(_through_cache(m, given.tokens), given.answers) if given.family.task == "generate" else 0.0,
         _packed(given, m, folder) if form == "v5" else 0.0,
     )
@@ -85,10 +105,11 @@ def compare(given: Written, form: str) -> Compared:
 def assert_same_parameters(m: LoadedModel, given: Written) -> None:
     """Assert that parameters with names of the reference's have its bits; where files have others, none may."""
     theirs, compared = peers.state(given.folder), 0
-    ours = dict(_parameters(m))
-    for name, array in ours.items():
-        if name in theirs and theirs[name].shape == array.shape:
-            assert bytes(memory_of(array)) == theirs[name].tobytes(), f"{name}: other values"
+    base = f"{m.architecture.base_model_prefix}."
+    for name, array in _parameters(m):
+        found = theirs.get(name, theirs.get(name.removeprefix(base)))
+        if found is not None and found.shape == array.shape:
+            assert bytes(memory_of(array)) == found.tobytes(), f"{name}: other values"
             compared += 1
     assert compared or given.family.published, "no parameter has a name of the reference's"
 
@@ -113,6 +134,16 @@ def _parameters(m: LoadedModel) -> list[tuple[str, mx.array]]:
 
 def _answers(m: LoadedModel, tokens: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.array(m.model(mx.array(tokens)).astype(mx.float32))
+
+
+def _padded_distance(m: LoadedModel, given: Written) -> float:
+    """Compare answers under a mask; hidden states of what is no token are nobody's."""
+    if given.padded is None:
+        return 0.0
+    model: Any = m.model
+    found = np.array(model(mx.array(given.padded.tokens), mx.array(given.padded.mask)).astype(mx.float32))
+    counts = given.padded.mask.astype(bool) if given.family.task == "embed" else slice(None)
+    return _distance(found[counts], given.padded.answers[counts])
 
 
 def _through_cache(m: LoadedModel, tokens: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -40,8 +40,11 @@ def write(family: Family, case: Case, folder: Path) -> None:
     return None
 
 
-def answers(family: Family, folder: Path, tokens: Array) -> Array:
-    """Give logits, hidden states or scores (2, L, ...) for tokens (2, L), by what `folder` holds."""
+def answers(family: Family, folder: Path, tokens: Array, mask: Array | None = None) -> Array:
+    """Give logits, hidden states or scores (2, ...) for tokens (2, L), by what `folder` holds.
+
+    `mask` (2, L) says by 0 which tokens are none, for models that do not generate.
+    """
     if family.peer == "mlx_lm":
         from tests.oracle.families import mlx_peer
 
@@ -50,7 +53,8 @@ def answers(family: Family, folder: Path, tokens: Array) -> Array:
 
     model = _relaid(family, folder) if family.relaid else _loaded(family, folder)
     with torch.no_grad():
-        made = model(torch.tensor(tokens.astype(np.int64)))
+        seen = {} if mask is None else {"attention_mask": torch.tensor(mask.astype(np.int64))}
+        made = model(torch.tensor(tokens.astype(np.int64)), **seen)
     found = made.last_hidden_state if family.task == "embed" else made.logits
     return np.asarray(found.float().numpy())
 

@@ -1,0 +1,48 @@
+"""Encoders, and the classifiers that are made of them."""
+
+from typing import Any
+
+from tests.families.family import WITHOUT_SHARED_HEADS, Case, Family
+
+BERT: dict[str, Any] = {**WITHOUT_SHARED_HEADS, "hidden_act": "gelu"}
+ODD = {"hidden_act": "relu", "layer_norm_eps": 1e-3, "num_attention_heads": 2, "type_vocab_size": 1}
+
+FAMILIES = (
+    Family(
+        "bert",
+        (Case("plain"), Case("another activation, two heads", ODD)),
+        class_name="BertModel",
+        sizes=BERT,
+        task="embed",
+    ),
+    Family(
+        "bert",
+        (Case("one label", {"num_labels": 1}), Case("five labels, another activation", {**ODD, "num_labels": 5})),
+        class_name="BertForSequenceClassification",
+        sizes=BERT,
+        task="rerank",
+    ),
+    *(
+        Family(
+            model_type,
+            (Case("plain"), Case("padding is 5, another activation", {**ODD, "pad_token_id": 5})),
+            class_name=f"{name}Model",
+            sizes=BERT,
+            task="embed",
+        )
+        for model_type, name in (("roberta", "Roberta"), ("xlm-roberta", "XLMRoberta"), ("camembert", "Camembert"))
+    ),
+    *(
+        Family(
+            model_type,
+            (
+                Case("one label", {"num_labels": 1}),
+                Case("three labels, padding is 0", {**ODD, "num_labels": 3, "pad_token_id": 0}),
+            ),
+            class_name=f"{name}ForSequenceClassification",
+            sizes=BERT,
+            task="rerank",
+        )
+        for model_type, name in (("roberta", "Roberta"), ("xlm-roberta", "XLMRoberta"), ("camembert", "Camembert"))
+    ),
+)
