@@ -27,7 +27,8 @@ class Mixer(Protocol):
 class Block(nn.Module):
     """Attention, then a feed-forward layer, each after a norm; what they make, times `residual`, is added to what came.
 
-    `window` None: a token sees all before it.
+    `window` None: a token sees all before it. `mlp_name` is what the family calls the feed-forward layer; one whose
+    layer does more than that overrides `fed`.
     """
 
     def __init__(
@@ -38,19 +39,26 @@ class Block(nn.Module):
         norm: Norm,
         window: Window = None,
         residual: float = 1.0,
+        mlp_name: str = "mlp",
     ) -> None:
         super().__init__()
         self.window = window
         self._residual = residual
+        self._mlp_name = mlp_name
         self.self_attn = attention
-        self.mlp = mlp
+        self[mlp_name] = mlp
         self.input_layernorm = norm(hidden_size)
         self.post_attention_layernorm = norm(hidden_size)
 
     def __call__(self, x: mx.array, mask: Mask, cache: Cache) -> mx.array:
         """(B, L, hidden_size) -> the same shape."""
         x = x + self._scaled(self.self_attn(self.input_layernorm(x), mask, cache))
-        return x + self._scaled(self.mlp(self.post_attention_layernorm(x)))
+        return x + self._scaled(self.fed(self.post_attention_layernorm(x)))
+
+    def fed(self, x: mx.array) -> mx.array:
+        """(B, L, hidden_size), normed -> what the feed-forward layer makes, the same shape."""
+        made: mx.array = self[self._mlp_name](x)
+        return made
 
     def make_cache(self) -> Cache:
         """Give an empty cache."""

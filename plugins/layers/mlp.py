@@ -24,17 +24,27 @@ class GatedMlp(nn.Module):
 
 
 class FusedMlp(nn.Module):
-    """The same with gate over up in one matrix `gate_up_proj`; and `down_proj`."""
+    """The same with gate over up in one matrix; the two matrices are called as `names` says."""
 
-    def __init__(self, hidden_size: int, intermediate_size: int, act: Activation, bias: bool = False) -> None:
+    def __init__(
+        self,
+        hidden_size: int,
+        intermediate_size: int,
+        act: Activation,
+        bias: bool = False,
+        names: tuple[str, str] = ("gate_up_proj", "down_proj"),
+    ) -> None:
         super().__init__()
         self._product = gated(act)
-        self.gate_up_proj = nn.Linear(hidden_size, 2 * intermediate_size, bias=bias)
-        self.down_proj = nn.Linear(intermediate_size, hidden_size, bias=bias)
+        self._names = names
+        self[names[0]] = nn.Linear(hidden_size, 2 * intermediate_size, bias=bias)
+        self[names[1]] = nn.Linear(intermediate_size, hidden_size, bias=bias)
 
     def __call__(self, x: mx.array) -> mx.array:
         """(B, L, hidden_size) -> the same shape."""
-        return self.down_proj(self._product(*mx.split(self.gate_up_proj(x), 2, axis=-1)))
+        both, down = self._names
+        made: mx.array = self[down](self._product(*mx.split(self[both](x), 2, axis=-1)))
+        return made
 
 
 class PlainMlp(nn.Module):

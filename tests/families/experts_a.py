@@ -3,6 +3,13 @@
 from tests.families.family import SIZES, Case, Family
 
 EXPERTS = {**SIZES, "num_experts": 4, "num_experts_per_tok": 2}
+LOCAL_EXPERTS = {**SIZES, "num_local_experts": 4, "num_experts_per_tok": 2}
+MULTIPLIERS = {
+    "embedding_multiplier": 3.0,
+    "logits_scaling": 6.0,
+    "residual_multiplier": 0.3,
+    "attention_multiplier": 0.1,
+}
 
 FAMILIES = (
     Family(
@@ -40,5 +47,26 @@ FAMILIES = (
         sizes=EXPERTS,
         older={"num_local_experts": "num_experts"},
         published=("model.layers.0.mlp.experts.3.gate_proj.weight",),
+    ),
+    Family(
+        "granitemoe",
+        (
+            Case("multipliers", MULTIPLIERS),
+            Case("biases, wide heads, tied", {"attention_bias": True, "head_dim": 16, "tie_word_embeddings": True}),
+        ),
+        class_name="GraniteMoeForCausalLM",
+        sizes=LOCAL_EXPERTS,
+        published=("model.layers.2.block_sparse_moe.input_linear.weight",),
+    ),
+    Family(
+        "granitemoeshared",
+        (
+            Case("a shared layer", {"shared_intermediate_size": 48, **MULTIPLIERS}),
+            Case("none", {"num_experts_per_tok": 3, "tie_word_embeddings": True}),
+        ),
+        class_name="GraniteMoeSharedForCausalLM",
+        sizes=LOCAL_EXPERTS,
+        published=("model.layers.2.block_sparse_moe.output_linear.weight",),
+        kit=2,
     ),
 )
