@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
 import mlx.core as mx
 import mlx.nn as nn
 
+from weightloom.plugins.configs.config import refuse_unless
 from weightloom.plugins.layers.activations import Activation, silu
 from weightloom.plugins.layers.convolution import CausalConv1d
 from weightloom.plugins.layers.mamba import softplus
@@ -90,6 +92,18 @@ class Mamba2Mixer(nn.Module):
     def make_cache(self) -> StateCache:
         """Give an empty cache."""
         return StateCache()
+
+
+def limits_of(given: Sequence[float] | None, field: str = "time_step_limit") -> tuple[float, float]:
+    """Give the limits of step sizes, none where None is given; raises ConfigError, naming `field`, for no pair of them."""
+    lowest, highest = (0.0, inf) if given is None else given if len(given) == 2 else (1.0, 0.0)
+    refuse_unless(0 <= lowest <= highest, field, given, "the least and the largest step size, 0 or more each")
+    return lowest, highest
+
+
+def refuse_uneven(heads: int, groups: int, field: str) -> None:
+    """Raise ConfigError, naming `field`, unless so many groups share the heads out."""
+    refuse_unless(heads % groups == 0, field, groups, f"a divisor of the number of heads, {heads}")
 
 
 class GatedNorm(nn.Module):

@@ -44,4 +44,27 @@ FAMILIES = (
         class_name="FalconMambaForCausalLM",
         sizes=MAMBA,
     ),
+    Family(
+        "mamba2",
+        (
+            Case("two groups", {"n_groups": 2}),
+            Case(
+                "biases, four groups, limits, tied",
+                {
+                    "n_groups": 4,
+                    "num_heads": 4,
+                    "head_dim": 24,
+                    "expand": 3,
+                    "use_bias": True,
+                    "use_conv_bias": False,
+                    "tie_word_embeddings": True,
+                    "residual_in_fp32": False,
+                    "time_step_limit": [0.4, 1.1],
+                    "chunk_size": 8,
+                },
+            ),
+        ),
+        class_name="Mamba2ForCausalLM",
+        sizes={**MAMBA, "num_heads": 8, "head_dim": 8},
+    ),
 )
