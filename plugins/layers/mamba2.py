@@ -95,7 +95,7 @@ class Mamba2Mixer(nn.Module):
 
 
 def limits_of(given: Sequence[float] | None, field: str = "time_step_limit") -> tuple[float, float]:
-    """Give the limits of step sizes, none where None is given; raises ConfigError, naming `field`, for no pair of them."""
+    """Give the limits of step sizes, none for None; raises ConfigError, naming `field`, for no pair of them."""
     lowest, highest = (0.0, inf) if given is None else given if len(given) == 2 else (1.0, 0.0)
     refuse_unless(0 <= lowest <= highest, field, given, "the least and the largest step size, 0 or more each")
     return lowest, highest
