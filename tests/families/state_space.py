@@ -1,6 +1,6 @@
 """Families whose layers keep a state of one size: Mamba, Mamba 2, and what mixes them with attention."""
 
-from tests.families.family import Case, Family
+from tests.families.family import SIZES, Case, Family
 
 MAMBA = {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 3, "state_size": 8, "expand": 2}
 
@@ -66,5 +66,36 @@ FAMILIES = (
         ),
         class_name="Mamba2ForCausalLM",
         sizes={**MAMBA, "num_heads": 8, "head_dim": 8},
+    ),
+    Family(
+        "jamba",
+        (
+            Case("attention in the middle"),
+            Case(
+                "biases, tied, three of four, an attention layer first",
+                {
+                    "attn_layer_period": 3,
+                    "attn_layer_offset": 0,
+                    "expert_layer_period": 3,
+                    "expert_layer_offset": 2,
+                    "num_experts_per_tok": 3,
+                    "mamba_proj_bias": True,
+                    "mamba_conv_bias": False,
+                    "mamba_dt_rank": 5,
+                    "mamba_expand": 3,
+                    "mamba_d_conv": 3,
+                    "tie_word_embeddings": True,
+                    "rms_norm_eps": 1e-3,
+                },
+            ),
+        ),
+        class_name="JambaForCausalLM",
+        sizes={
+            **SIZES,
+            "attn_layer_period": 3,
+            "attn_layer_offset": 1,
+            "num_experts": 4,
+            "mamba_d_state": 8,
+        },
     ),
 )
