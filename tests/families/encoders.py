@@ -7,6 +7,22 @@ from tests.families.family import WITHOUT_SHARED_HEADS, Case, Family
 BERT: dict[str, Any] = {**WITHOUT_SHARED_HEADS, "hidden_act": "gelu"}
 ODD = {"hidden_act": "relu", "layer_norm_eps": 1e-3, "num_attention_heads": 2, "type_vocab_size": 1}
 
+SLIDING = {**WITHOUT_SHARED_HEADS, "num_hidden_layers": 4, "local_attention": 8, "pad_token_id": 0}
+OLDER = {"rope_theta": "global_rope_theta", "rope_local_base_freq": "local_rope_theta"}
+GLOBAL = {
+    "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+    "rope_parameters": {
+        "full_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 5000.0},
+        "sliding_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 500.0},
+    },
+    "local_attention": 5,
+    "norm_bias": True,
+    "attention_bias": True,
+    "mlp_bias": True,
+    "hidden_activation": "silu",
+    "norm_eps": 1e-3,
+}
+
 FAMILIES = (
     Family(
         "bert",
@@ -44,5 +60,33 @@ FAMILIES = (
             task="rerank",
         )
         for model_type, name in (("roberta", "Roberta"), ("xlm-roberta", "XLMRoberta"), ("camembert", "Camembert"))
+    ),
+    Family(
+        "modernbert",
+        (Case("plain"), Case("listed layers, biases, scaled rope", GLOBAL)),
+        class_name="ModernBertModel",
+        sizes=SLIDING,
+        older=OLDER,
+        task="embed",
+    ),
+    Family(
+        "modernbert",
+        (
+            Case("one label", {"num_labels": 1}),
+            Case(
+                "mean pooling, three labels, biases",
+                {
+                    **GLOBAL,
+                    "classifier_pooling": "mean",
+                    "num_labels": 3,
+                    "classifier_bias": True,
+                    "classifier_activation": "relu",
+                },
+            ),
+        ),
+        class_name="ModernBertForSequenceClassification",
+        sizes=SLIDING,
+        older=OLDER,
+        task="rerank",
     ),
 )

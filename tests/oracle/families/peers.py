@@ -77,7 +77,7 @@ def config_of(folder: Path) -> dict[str, Any]:
 
 def as_published(config: dict[str, Any], family: Family) -> dict[str, Any]:
     """Give the same config as Transformers 4 wrote it: rotary settings at the top, fields by their older names."""
-    old = {family.older.get(name, name): value for name, value in config.items() if name != "rope_parameters"}
+    old = {name: value for name, value in config.items() if name != "rope_parameters"}
     rope = dict(config.get("rope_parameters") or {})
     if any(isinstance(value, dict) for value in rope.values()):
         local, rope = dict(rope.get("sliding_attention") or {}), dict(rope.get("full_attention") or {})
@@ -90,7 +90,8 @@ def as_published(config: dict[str, Any], family: Family) -> dict[str, Any]:
         old["rope_scaling"] = None if rope.get("rope_type") == "default" else rope
     if "dtype" in old:
         old["torch_dtype"] = old.pop("dtype")
-    return {**old, "transformers_version": "4.50.0"}
+    renamed = {family.older.get(name, name): value for name, value in old.items()}
+    return {**renamed, "transformers_version": "4.50.0"}
 
 
 def _class(family: Family) -> Any:
