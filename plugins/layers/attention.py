@@ -45,28 +45,33 @@ class Attention(nn.Module):
     """Grouped-query attention; parameters `q_proj`, `k_proj`, `v_proj`, `o_proj`, and `q_norm`, `k_norm` if any.
 
     Without a `rope` positions are not told apart but by what comes before. A family that does one step in its own way
-    overrides that step: `project`, `normed`, `turned`, `mixed`, `out`.
+    overrides that step: `project`, `normed`, `placed`, `turned`, `mixed`, `out`; one whose matrices are others,
+    `add_projections` as well.
     """
 
     def __init__(self, shape: AttentionShape, rope: Rope | None) -> None:
         super().__init__()
         self._shape = shape
         self._rope = rope
-        wide, narrow = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
-        self.q_proj = nn.Linear(shape.hidden_size, wide, bias=shape.bias)
-        self.k_proj = nn.Linear(shape.hidden_size, narrow, bias=shape.bias)
-        self.v_proj = nn.Linear(shape.hidden_size, narrow, bias=shape.bias)
-        self.o_proj = nn.Linear(wide, shape.hidden_size, bias=shape.out_bias)
+        self.add_projections(shape)
         self.q_norm = _head_norm(shape)
         self.k_norm = _head_norm(shape)
 
     def __call__(self, x: mx.array, mask: Mask, cache: Cache) -> mx.array:
         """Mix tokens (B, L, hidden_size); `cache` takes their keys and values."""
         queries, keys, values = (_by_head(each) for each in self.normed(*self.project(x)))
-        position = position_of(cache)
-        keys, values = cache.update(self.turned(keys, position), values)
-        mixed = self.mixed(self.turned(queries, position), keys, values, mask)
+        queries, keys = self.placed(queries, keys, position_of(cache))
+        keys, values = cache.update(keys, values)
+        mixed = self.mixed(queries, keys, values, mask)
         return self.out(mixed.transpose(0, 2, 1, 3).flatten(2), x)
+
+    def add_projections(self, shape: AttentionShape) -> None:
+        """Add the matrices before and after attention proper."""
+        wide, narrow = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+        self.q_proj = nn.Linear(shape.hidden_size, wide, bias=shape.bias)
+        self.k_proj = nn.Linear(shape.hidden_size, narrow, bias=shape.bias)
+        self.v_proj = nn.Linear(shape.hidden_size, narrow, bias=shape.bias)
+        self.o_proj = nn.Linear(wide, shape.hidden_size, bias=shape.out_bias)
 
     def project(self, x: mx.array) -> tuple[mx.array, mx.array, mx.array]:
         """(B, L, hidden_size) -> queries, keys and values, (B, L, heads, head_dim) each."""
@@ -75,6 +80,10 @@ class Attention(nn.Module):
     def normed(self, queries: mx.array, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array, mx.array]:
         """Norm queries and keys, (B, L, heads, head_dim) each."""
         return self.q_norm(queries), self.k_norm(keys), values
+
+    def placed(self, queries: mx.array, keys: mx.array, position: int | mx.array) -> tuple[mx.array, mx.array]:
+        """Put positions into queries and keys, (B, heads, L, head_dim) each."""
+        return self.turned(queries, position), self.turned(keys, position)
 
     def turned(self, heads: mx.array, position: int | mx.array) -> mx.array:
         """Turn heads (B, heads, L, head_dim), the first token at `position`."""
@@ -121,6 +130,26 @@ class WideNormAttention(Attention):
 
     def normed(self, queries: mx.array, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array, mx.array]:
         """Give them as they come: `project` has normed them."""
+        return queries, keys, values
+
+
+class FusedAttention(Attention):
+    """The same with q, k and v in one matrix `qkv_proj`, queries first, whole heads each; and `o_proj`."""
+
+    def add_projections(self, shape: AttentionShape) -> None:
+        """Add the two matrices."""
+        wide, narrow = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+        self.qkv_proj = nn.Linear(shape.hidden_size, wide + 2 * narrow, bias=shape.bias)
+        self.o_proj = nn.Linear(wide, shape.hidden_size, bias=shape.out_bias)
+
+    def project(self, x: mx.array) -> tuple[mx.array, mx.array, mx.array]:
+        """(B, L, hidden_size) -> queries, keys and values, (B, L, heads, head_dim) each."""
+        return self.parts(self.qkv_proj(x))
+
+    def parts(self, fused: mx.array) -> tuple[mx.array, mx.array, mx.array]:
+        """(B, L, (heads + 2 * kv_heads) * head_dim) -> queries, keys and values, by heads."""
+        heads, kv_heads = self._shape.heads, self._shape.kv_heads
+        queries, keys, values = mx.split(self.split(fused), [heads, heads + kv_heads], axis=2)
         return queries, keys, values
 
 

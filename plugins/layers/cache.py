@@ -39,6 +39,12 @@ def position_of(cache: Cache) -> int | mx.array:
     return cache.offset if cache.padding is None else cache.offset - cache.padding
 
 
+def positions_of(cache: Cache, length: int) -> mx.array:
+    """Give the positions of the next `length` tokens, (L,), or with padding (B, L); what fills up a row has 0."""
+    count = mx.arange(cache.offset, cache.offset + length)
+    return count if cache.padding is None else mx.maximum(count[None, :] - cache.padding[:, None], 0)
+
+
 class NoCache:
     """Nothing is kept: the tokens at hand are all there are."""
 

@@ -5,7 +5,7 @@ What such a config comes to, and its module. A family whose attention does a ste
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,20 +66,23 @@ class DenseConfig:
         )
 
 
-def build_dense(config: DenseConfig, attention: MakeAttention = Attention) -> CausalLM:
-    """Make the module; its parameters are not computed."""
+def build_dense(
+    config: DenseConfig, attention: MakeAttention = Attention, turns: Sequence[bool] | None = None
+) -> CausalLM:
+    """Make the module; its parameters are not computed. `turns` says whose heads turn, by layer; without it, all do."""
     fields = config.fields
+    turns = turns or [True] * fields.num_hidden_layers
     ropes = {name: Rope(rope, config.attention.head_dim) for name, rope in config.ropes.items()}
     norm = rms_norm(fields.rms_norm_eps)
     blocks = [
         Block(
-            attention(config.attention, ropes[layer_type]),
+            attention(config.attention, ropes[layer_type] if turned else None),
             GatedMlp(fields.hidden_size, fields.intermediate_size, config.act, fields.mlp_bias),
             fields.hidden_size,
             norm,
             window,
         )
-        for layer_type, window in zip(config.layer_types, config.windows, strict=True)
+        for layer_type, window, turned in zip(config.layer_types, config.windows, turns, strict=True)
     ]
     decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks)
     return CausalLM(decoder, fields.tie_word_embeddings)

@@ -11,6 +11,15 @@ LLAMA3 = {
     "original_max_position_embeddings": 16,
 }
 
+YARN = {
+    "rope_type": "yarn",
+    "rope_theta": 5000.0,
+    "factor": 8.0,
+    "original_max_position_embeddings": 8,
+    "mscale": 1.0,
+    "mscale_all_dim": 0.5,
+}
+
 FAMILIES = (
     Family(
         "qwen2",
@@ -94,5 +103,35 @@ FAMILIES = (
             "hidden_act": "activation_function",
         },
         published=("transformer.h.0.attn.attention.out_proj.weight",),
+    ),
+    Family(
+        "ministral3",
+        (
+            Case("growing", {"head_dim": 16, "rope_parameters": {**YARN, "llama_4_scaling_beta": 0.7}}),
+            Case(
+                "sliding, published rope, tied",
+                {"head_dim": 8, "sliding_window": 9, "tie_word_embeddings": True},
+            ),
+        ),
+        class_name="Ministral3ForCausalLM",
+    ),
+    Family(
+        "smollm3",
+        (
+            Case("every second layer does not turn", {"no_rope_layer_interval": 2, "pad_token_id": None}),
+            Case(
+                "listed, sliding, biases, a head of its own",
+                {
+                    "pad_token_id": None,
+                    "no_rope_layers": [0, 1, 0],
+                    "use_sliding_window": True,
+                    "sliding_window": 9,
+                    "attention_bias": True,
+                    "mlp_bias": True,
+                    "tie_word_embeddings": False,
+                },
+            ),
+        ),
+        class_name="SmolLM3ForCausalLM",
     ),
 )
