@@ -146,7 +146,8 @@ class PluginManager:
         return PluginError(
             f"model type {model_type!r} is offered by {len(offered)} plugins: {names}",
             expected="one plugin for a model type",
-            hint=f"choose one with --architecture {offered[0].source}:{offered[0].name}, or uninstall the other",
+            hint=f"choose one with --architecture {offered[0].source}:{offered[0].name}, or in config.json "
+            f'("weightloom": {{"architecture": ...}})',
             field="model_type",
         )
 

@@ -15,6 +15,7 @@ from weightloom.plugins.judging.fact import Fact
 from weightloom.runtime.choosing.choice import Wish, find_choice
 from weightloom.runtime.choosing.layout_seen import find_opened
 from weightloom.runtime.choosing.rule_choice import CallerRules, caller_rules, model_rules
+from weightloom.runtime.choosing.settled import settled_architecture
 from weightloom.runtime.choosing.text_choice import (
     Reading,
     half_rules,
@@ -83,7 +84,7 @@ def decide(
     else:
         refuse_unserved(evidence, manager)
         model_type, named = _model_type(config, manager)
-        found = manager.architecture(model_type, asked.architecture, evidence)
+        found = manager.architecture(model_type, settled_architecture(config, asked.architecture), evidence)
         reading = Reading(found, config.values, first + model_rules(found, config.values, read_as))
     towers = Fact(str(evidence.vision), evidence.vision.field, str(config.path))
     unnamed = tuple(_unnamed(reading, config))
@@ -109,7 +110,8 @@ def _half(
     if half is None:
         return None
     inner = evidence_of(half.config, (), evidence.steps, asked.task, str(config.path))
-    found = manager.architecture(half.model_type, asked.architecture, inner)
+    chosen = settled_architecture(config, asked.architecture)
+    found = manager.architecture(half.model_type, chosen, inner)
     return Reading(found, half.config, first + half_rules(half, found, whole, layout), half)
 
 

@@ -10,6 +10,7 @@ from weightloom.engine.mapping.ruleset import RuleSet
 from weightloom.engine.mapping.scope import ModuleNode, scoped_rules
 from weightloom.rules import load_rules, module_nodes, registry
 from weightloom.runtime.choosing.choice import Choice
+from weightloom.runtime.choosing.settled import settled_architecture
 from weightloom.runtime.opening.layout_record import DEFAULT_LAYOUT
 
 # Outside all scopes: what the user says wins over what ships.
@@ -34,7 +35,9 @@ def _plugins_own(choice: Choice) -> RuleSet:
     from weightloom.runtime.extras import need_mlx
 
     need_mlx()
-    return PluginManager().architecture(choice.identifier, choice.wish.architecture).rules
+    asked = choice.wish.architecture
+    chosen = asked if choice.config is None else settled_architecture(choice.config, asked)
+    return PluginManager().architecture(choice.identifier, chosen).rules
 
 
 def user_rules(file: str, layout: str | None, or_usual: bool = False) -> RuleSet:

@@ -88,6 +88,10 @@ def test_a_clash_is_settled_by_an_explicit_choice(python: Path, tmp_path: Path) 
     assert "--architecture" in refused.stderr
     for choice in ("my_llama", "weightloom-my-llama:my_llama"):
         assert run(python, "-c", LOAD, choice, folder=tmp_path).strip() == "my_llama"
+    config = tmp_path / "checkpoint" / "config.json"
+    said = {**json.loads(config.read_text(encoding="utf-8")), "weightloom": {"architecture": "my_llama"}}
+    config.write_text(json.dumps(said), encoding="utf-8")
+    run(python.parent / "weightloom", "plan", "checkpoint", folder=tmp_path)
 
 
 @pytest.mark.case("C83")
