@@ -59,11 +59,15 @@ class Attention(nn.Module):
 
     def __call__(self, x: mx.array, mask: Mask, cache: Cache) -> mx.array:
         """Mix tokens (B, L, hidden_size); `cache` takes their keys and values."""
-        queries, keys, values = (_by_head(each) for each in self.normed(*self.project(x)))
+        return self.out(self.attended(*self.project(x), mask, cache), x)
+
+    def attended(self, queries: mx.array, keys: mx.array, values: mx.array, mask: Mask, cache: Cache) -> mx.array:
+        """Attend with queries, keys and values as projected, (B, L, heads, head_dim) -> (B, L, heads * head_dim)."""
+        queries, keys, values = (_by_head(each) for each in self.normed(queries, keys, values))
         queries, keys = self.placed(queries, keys, position_of(cache))
         keys, values = cache.update(keys, values)
         mixed = self.mixed(queries, keys, values, mask)
-        return self.out(mixed.transpose(0, 2, 1, 3).flatten(2), x)
+        return mixed.transpose(0, 2, 1, 3).flatten(2)
 
     def add_projections(self, shape: AttentionShape) -> None:
         """Add the matrices before and after attention proper."""

@@ -36,13 +36,11 @@ def gated_delta_rule(
     """
     batch, length, heads, value_dim = values.shape
     repeats = heads // keys.shape[2]
-    by_head = [
-        _by_head(each) for each in (mx.repeat(queries, repeats, axis=2), mx.repeat(keys, repeats, axis=2), values)
-    ]
+    queries, keys = (_by_head(mx.repeat(each, repeats, axis=2)) for each in (queries, keys))
     decays, rates = (_by_head(each[..., None])[..., 0] for each in (log_decay, rate))
     if memory is None:
         memory = mx.zeros((batch, heads, keys.shape[-1], value_dim), mx.float32)
-    read, memory = (_one if length == 1 else _many)(*by_head, decays, rates, memory)
+    read, memory = (_one if length == 1 else _many)(queries, keys, _by_head(values), decays, rates, memory)
     return read.transpose(0, 2, 1, 3), memory
 
 

@@ -21,6 +21,16 @@ def assert_same_arrays(got: Mapping[str, mx.array], wanted: Mapping[str, mx.arra
         assert bytes(memory_of(got[name])) == bytes(memory_of(array)), f"{name}: other values"
 
 
+def assert_same_but_rounded(got: Mapping[str, mx.array], wanted: Mapping[str, mx.array]) -> None:
+    """Assert the same names, shapes and dtypes, and values that are the same or as near as one rounding leaves them."""
+    assert sorted(got) == sorted(wanted), f"{sorted(set(got) ^ set(wanted))[:10]} are on one side only"
+    for name, array in wanted.items():
+        assert spec_of(got[name]) == spec_of(array), f"{name}: {spec_of(got[name])}, expected {spec_of(array)}"
+        if bytes(memory_of(got[name])) != bytes(memory_of(array)):
+            # What is stored as 1 + w keeps of w what is left of the bits of 1.
+            assert_close(as_numpy(got[name]), as_numpy(array), 2 * float(mx.finfo(array.dtype).eps))
+
+
 def assert_close(got: Array, wanted: Array, tolerance: float) -> None:
     """Assert answers that differ by no more than `tolerance * max(1, max |wanted|)`."""
     assert got.shape == wanted.shape, f"shape {got.shape}, expected {wanted.shape}"

@@ -2,6 +2,21 @@
 
 from tests.families.family import SIZES, Case, Family
 
+LINEAR = {
+    "head_dim": 16,
+    "linear_key_head_dim": 8,
+    "linear_value_head_dim": 16,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+}
+QWEN_EXPERTS = {
+    "num_experts": 4,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 32,
+    "shared_expert_intermediate_size": 32,
+}
+PARTIAL = {"rope_type": "default", "rope_theta": 5000.0, "partial_rotary_factor": 0.5}
+
 FAMILIES = (
     Family(
         "lfm2",
@@ -50,5 +65,29 @@ FAMILIES = (
             "moe_intermediate_size": 32,
         },
         published=("model.layers.2.feed_forward.experts.3.w1.weight", "model.layers.0.conv.conv.weight"),
+    ),
+    Family(
+        "qwen3_next",
+        (
+            Case("a quarter turns", {"layer_types": ["linear_attention", "full_attention", "linear_attention"]}),
+            Case(
+                "a dense layer, plain weights, tied, biases, half turns",
+                {
+                    "num_hidden_layers": 4,
+                    "attention_bias": True,
+                    "norm_topk_prob": False,
+                    "mlp_only_layers": [1],
+                    "tie_word_embeddings": True,
+                    "linear_num_value_heads": 2,
+                    "linear_conv_kernel_dim": 3,
+                    "rope_parameters": PARTIAL,
+                },
+            ),
+        ),
+        class_name="Qwen3NextForCausalLM",
+        spread=0.2,
+        sizes={**SIZES, **LINEAR, **QWEN_EXPERTS},
+        older={"num_local_experts": "num_experts"},
+        published=("model.layers.0.mlp.experts.3.gate_proj.weight", "model.layers.0.linear_attn.conv1d.weight"),
     ),
 )

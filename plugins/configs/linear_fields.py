@@ -1,0 +1,42 @@
+"""The fields of hybrids of full and linear attention: the sizes of the latter, and which layers have which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from weightloom.plugins.configs.checks import FULL, layer_types_of, refuse_non_positive
+from weightloom.plugins.configs.config import refuse_unless
+from weightloom.plugins.configs.text_fields import TextFields
+
+LINEAR = "linear_attention"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearFields(TextFields):
+    """What config.json says; a family's fields are a subclass, with its own defaults."""
+
+    linear_conv_kernel_dim: int = 4
+    linear_key_head_dim: int = 128
+    linear_value_head_dim: int = 128
+    linear_num_key_heads: int = 16
+    linear_num_value_heads: int = 32
+    full_attention_interval: int = 4
+
+    def types(self) -> tuple[str, ...]:
+        """Give each layer's type: as listed, else full attention in each `full_attention_interval`th layer."""
+        refuse_non_positive({"full_attention_interval": self.full_attention_interval})
+        count, every = self.num_hidden_layers, self.full_attention_interval
+        otherwise = tuple(LINEAR if layer % every else FULL for layer in range(1, count + 1))
+        listed = otherwise if self.layer_types is None else self.layer_types
+        return layer_types_of(listed, count, FULL, known=(FULL, LINEAR))
+
+    def check_linear(self) -> None:
+        """Raise ConfigError, naming the field, for sizes of linear attention that are impossible."""
+        sizes = ("linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim", "linear_value_head_dim")
+        refuse_non_positive({name: getattr(self, name) for name in (*sizes, "linear_conv_kernel_dim")})
+        refuse_unless(
+            self.linear_num_value_heads % self.linear_num_key_heads == 0,
+            "linear_num_value_heads",
+            self.linear_num_value_heads,
+            f"a multiple of linear_num_key_heads, {self.linear_num_key_heads}",
+        )

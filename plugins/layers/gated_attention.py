@@ -1,0 +1,32 @@
+"""Attention whose result a gate of its own scales, number by number (arXiv 2505.06708)."""
+
+from __future__ import annotations
+
+import mlx.core as mx
+import mlx.nn as nn
+
+from weightloom.plugins.layers.attention import Attention, AttentionShape
+from weightloom.plugins.layers.cache import Cache
+from weightloom.plugins.layers.masks import Mask
+from weightloom.plugins.layers.norms import Norm
+from weightloom.plugins.layers.rope import Rope
+
+
+class GatedAttention(Attention):
+    """`q_proj` makes of each head its queries, then its gate, (heads * 2 * head_dim, hidden); `norm` makes head norms.
+
+    What is mixed is multiplied by the gate's logistic function before `o_proj`.
+    """
+
+    def __init__(self, shape: AttentionShape, rope: Rope | None, norm: Norm) -> None:
+        super().__init__(shape, rope)
+        self.q_proj = nn.Linear(shape.hidden_size, 2 * shape.heads * shape.head_dim, bias=shape.bias)
+        self.q_norm = norm(shape.head_dim)
+        self.k_norm = norm(shape.head_dim)
+
+    def __call__(self, x: mx.array, mask: Mask, cache: Cache) -> mx.array:
+        """Mix tokens (B, L, hidden_size); `cache` takes their keys and values."""
+        both = self.q_proj(x).reshape(*x.shape[:2], self._shape.heads, 2, self._shape.head_dim)
+        keys, values = self.split(self.k_proj(x)), self.split(self.v_proj(x))
+        mixed = self.attended(both[..., 0, :], keys, values, mask, cache)
+        return self.out(mixed * mx.sigmoid(both[..., 1, :].flatten(2)), x)
