@@ -66,4 +66,21 @@ FAMILIES = (
         class_name="Dots1ForCausalLM",
         sizes=SCORED,
     ),
+    Family(
+        "minimax_m2",
+        (
+            Case("rotary_dim", {"rotary_dim": 8}),
+            Case(
+                "tied, scaled rope, every head its own keys",
+                {
+                    "tie_word_embeddings": True,
+                    "num_key_value_heads": 4,
+                    "num_experts_per_tok": 1,
+                    "rope_parameters": {**YARN, "partial_rotary_factor": 0.25},
+                },
+            ),
+        ),
+        class_name="MiniMaxM2ForCausalLM",
+        sizes={**SIZES, "head_dim": 16, "num_local_experts": 6, "num_experts_per_tok": 2},
+    ),
 )
