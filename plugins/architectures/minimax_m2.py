@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import mlx.core as mx
-
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL
 from weightloom.plugins.configs.config import refuse_unless
@@ -22,9 +20,10 @@ from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import AttentionShape, WideNormAttention
 from weightloom.plugins.layers.blocks import Block
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
-from weightloom.plugins.layers.experts import Experts, SparseMlp
+from weightloom.plugins.layers.experts import Experts
 from weightloom.plugins.layers.norms import rms_norm
 from weightloom.plugins.layers.rope import Rope
+from weightloom.plugins.layers.scored_experts import LinearScoredSparseMlp
 from weightloom.plugins.layers.scoring import Scoring
 from weightloom.plugins.specs import hookimpl
 
@@ -73,21 +72,6 @@ def read_config(content: Mapping[str, Any]) -> Config:
     return Config(fields, AttentionShape.of(fields), activation(fields.hidden_act), rope)
 
 
-SCORING = Scoring()
-
-
-class CorrectedSparseMlp(SparseMlp):
-    """A router, `gate` (E, H), `experts`, and what is added to scores to choose, `e_score_correction_bias` (E,)."""
-
-    def __init__(self, experts: Experts, k: int) -> None:
-        super().__init__(experts, SCORING.choose, k)
-        self.e_score_correction_bias = mx.zeros((experts.count,))
-
-    def choose(self, tokens: mx.array) -> tuple[mx.array, mx.array]:
-        """Tokens (N, H) -> the experts of each, (N, k) int, and their weights, (N, k) float32."""
-        return SCORING.choose(self.scores(tokens), self._k, self.e_score_correction_bias)
-
-
 def build(config: Config) -> CausalLM:
     """Make the module; its parameters are not computed."""
     fields = config.fields
@@ -96,8 +80,9 @@ def build(config: Config) -> CausalLM:
     blocks = [
         Block(
             WideNormAttention(config.attention, rope, fields.rms_norm_eps),
-            CorrectedSparseMlp(
+            LinearScoredSparseMlp(
                 Experts(fields.num_experts, fields.hidden_size, fields.intermediate_size, config.act),
+                Scoring(),
                 fields.num_experts_per_tok,
             ),
             fields.hidden_size,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from weightloom.plugins.configs.checks import refuse_non_positive, refuse_too_many_chosen
 from weightloom.plugins.configs.config import refuse_unless
@@ -11,7 +13,12 @@ from weightloom.plugins.configs.text_fields import TextFields
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredFields(TextFields):
-    """What config.json says of a text model whose later layers have experts; a family's fields are a subclass."""
+    """What config.json says of a text model whose later layers have experts; a family's fields are a subclass.
+
+    `called` is what a family's configs call those of these fields that have another name there.
+    """
+
+    called: ClassVar[Mapping[str, str]] = {}
 
     moe_intermediate_size: int
     n_routed_experts: int
@@ -26,21 +33,25 @@ class ScoredFields(TextFields):
     def check_experts(self, of_group: int = 2) -> None:
         """Raise ConfigError, naming the field, for counts that do not fit; a group has `of_group` experts at least."""
         names = ("moe_intermediate_size", "n_routed_experts", "num_experts_per_tok", "routed_scaling_factor")
-        refuse_non_positive({name: getattr(self, name) for name in names})
+        refuse_non_positive({self._name(name): getattr(self, name) for name in names})
         shared = self.n_shared_experts
-        refuse_unless(shared is None or shared >= 0, "n_shared_experts", shared, "0 or more, or null")
-        refuse_too_many_chosen(self.num_experts_per_tok, self.n_routed_experts, "n_routed_experts")
+        refuse_unless(shared is None or shared >= 0, self._name("n_shared_experts"), shared, "0 or more, or null")
+        refuse_too_many_chosen(self.num_experts_per_tok, self.n_routed_experts, self._name("n_routed_experts"))
         if self.groups > 1:
             self._check_groups(of_group)
 
     def _check_groups(self, of_group: int) -> None:
         experts, groups, kept = self.n_routed_experts, self.groups, self.kept_groups
         fits = experts % groups == 0 and experts // groups >= of_group
-        refuse_unless(fits, "n_group", groups, f"a divisor of n_routed_experts, {experts}, into {of_group} at least")
+        divisor = f"a divisor of {self._name('n_routed_experts')}, {experts}, into {of_group} at least"
+        refuse_unless(fits, "n_group", groups, divisor)
         refuse_unless(0 < kept <= groups, "topk_group", kept, f"a positive number, n_group, {groups}, at most")
         most = kept * experts // groups
         chosen = self.num_experts_per_tok
         refuse_unless(chosen <= most, "num_experts_per_tok", chosen, f"{most}, what topk_group leaves, at most")
+
+    def _name(self, field: str) -> str:
+        return self.called.get(field, field)
 
     @property
     def groups(self) -> int:
@@ -51,6 +62,11 @@ class ScoredFields(TextFields):
     def kept_groups(self) -> int:
         """How many groups a token's experts come from."""
         return self.groups if self.topk_group is None else self.topk_group
+
+    @property
+    def shared_width(self) -> int:
+        """The width of the layer that every token goes through, 0 for none."""
+        return self.moe_intermediate_size * (self.n_shared_experts or 0)
 
     def is_sparse(self, layer: int) -> bool:
         """Say whether a layer, counted from 0, has experts."""

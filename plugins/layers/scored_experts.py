@@ -38,7 +38,10 @@ class ScoredGate(nn.Module):
 
 
 class ScoredSparseMlp(SparseMlp):
-    """A `gate`, the `experts` that it chooses among, and `shared_experts`, one wide layer, if any."""
+    """A `gate`, the `experts` that it chooses among, and `shared_experts`, one wide layer, if any.
+
+    The gate is a `ScoredGate`; `corrected` says whether it has a correction.
+    """
 
     def __init__(
         self, experts: Experts, scoring: Scoring, k: int, shared: nn.Module | None = None, corrected: bool = True
@@ -56,17 +59,45 @@ class ScoredSparseMlp(SparseMlp):
 
     def choose(self, tokens: mx.array) -> tuple[mx.array, mx.array]:
         """Tokens (N, H) -> the experts of each, (N, k) int, and their weights, (N, k) float32."""
-        return self._scoring.choose(self.gate(tokens), self._k, self.gate.get("e_score_correction_bias"))
+        return self._scoring.choose(self.scores(tokens), self._k, self.correction)
+
+    @property
+    def correction(self) -> mx.array | None:
+        """What is added to scores to choose, (E,), if anything."""
+        found: mx.array | None = self.gate.get("e_score_correction_bias")
+        return found
+
+
+class LinearScoredSparseMlp(ScoredSparseMlp):
+    """The same where `gate` is a linear layer, which may be packed, and `e_score_correction_bias` stands beside it."""
+
+    def __init__(
+        self, experts: Experts, scoring: Scoring, k: int, shared: nn.Module | None = None, corrected: bool = True
+    ) -> None:
+        super().__init__(experts, scoring, k, shared, corrected=False)
+        self["gate"] = nn.Linear(experts.hidden_size, experts.count, bias=False)
+        if corrected:
+            self.e_score_correction_bias = mx.zeros((experts.count,))
+
+    @property
+    def correction(self) -> mx.array | None:
+        """What is added to scores to choose, (E,), if anything."""
+        found: mx.array | None = self.get("e_score_correction_bias")
+        return found
 
 
 def feed_forward(
-    fields: ScoredFields, layer: int, act: Activation, scoring: Scoring, corrected: bool = True
+    fields: ScoredFields,
+    layer: int,
+    act: Activation,
+    scoring: Scoring,
+    corrected: bool = True,
+    kind: type[ScoredSparseMlp] = ScoredSparseMlp,
 ) -> nn.Module:
-    """Give the feed-forward part of a layer, counted from 0: a plain one in the first layers, then experts."""
+    """Give the feed-forward part of a layer, counted from 0: a plain one in the first layers, then one of `kind`."""
     if not fields.is_sparse(layer):
         return GatedMlp(fields.hidden_size, fields.intermediate_size, act, fields.mlp_bias)
-    width = fields.moe_intermediate_size
-    experts = Experts(fields.n_routed_experts, fields.hidden_size, width, act)
-    wide = width * (fields.n_shared_experts or 0)
+    experts = Experts(fields.n_routed_experts, fields.hidden_size, fields.moe_intermediate_size, act)
+    wide = fields.shared_width
     shared = GatedMlp(fields.hidden_size, wide, act, fields.mlp_bias) if wide else None
-    return ScoredSparseMlp(experts, scoring, fields.num_experts_per_tok, shared, corrected)
+    return kind(experts, scoring, fields.num_experts_per_tok, shared, corrected)

@@ -1,0 +1,173 @@
+"""Ling (arXiv 2503.05139) and Ling 2: experts with shared ones beside them, one product for queries, keys and values.
+
+Ling scores experts by their shares; Ling 2 by the logistic function with a correction, in groups, and it norms the
+heads of queries and keys. Transformers has no class for either: parameters are named as it names those of a relative,
+bailing_hybrid, the product cut in three. Where a config has `norm_head` each input of the head is divided by the length
+of the head's weights for it. Groups that are not chosen are out, as in the vendor's code; in mlx-lm they count as 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import mlx.core as mx
+import mlx.nn as nn
+
+from weightloom.plugins.architecture import Architecture
+from weightloom.plugins.configs.checks import FULL, refuse_non_positive
+from weightloom.plugins.configs.config import read, refuse_unless
+from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
+from weightloom.plugins.configs.scored_fields import ScoredFields
+from weightloom.plugins.layers.activations import Activation, activation
+from weightloom.plugins.layers.attention import Attention, AttentionShape
+from weightloom.plugins.layers.blocks import Block
+from weightloom.plugins.layers.decoder import CausalLM, Decoder
+from weightloom.plugins.layers.norms import rms_norm
+from weightloom.plugins.layers.rope import Rope
+from weightloom.plugins.layers.scored_experts import CUTS, LinearScoredSparseMlp, feed_forward
+from weightloom.plugins.layers.scoring import Scoring, shares
+from weightloom.plugins.specs import hookimpl
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fields(ScoredFields):
+    """What config.json says."""
+
+    called: ClassVar[Mapping[str, str]] = {"n_routed_experts": "num_experts", "n_shared_experts": "num_shared_experts"}
+
+    n_shared_experts: int | None = 0
+    moe_shared_expert_intermediate_size: int | None = None
+    score_function: Literal["softmax", "sigmoid"] = "softmax"
+    moe_router_enable_expert_bias: bool = False
+    use_bias: bool = False
+    use_qkv_bias: bool = False
+    use_qk_norm: bool = False
+    norm_head: bool = False
+    rotary_dim: int | None = None
+
+    @property
+    def shared_width(self) -> int:
+        """The width of the layer that every token goes through, 0 for none."""
+        width = self.moe_shared_expert_intermediate_size or self.moe_intermediate_size
+        return width * (self.n_shared_experts or 0)
+
+    @property
+    def turned_part(self) -> float:
+        """The part of each head that turns, where `rotary_dim` says so; raises ConfigError for more than there is."""
+        dims, size = self.rotary_dim, self.head_size
+        if dims is None:
+            return 1.0
+        refuse_unless(0 < dims <= size, "rotary_dim", dims, f"a positive number, the size of a head, {size}, at most")
+        return dims / size
+
+
+@dataclass(frozen=True)
+class Config:
+    """A config that fits together."""
+
+    fields: Fields
+    attention: AttentionShape
+    act: Activation
+    rope: RopeConfig
+    scoring: Scoring
+
+
+def read_config(content: Mapping[str, Any]) -> Config:
+    """Read config.json's content; raises ConfigError naming the field that is off."""
+    fields = read(Fields, content, Fields.called)
+    fields.check()
+    fields.check_experts()
+    if fields.moe_shared_expert_intermediate_size is not None:
+        refuse_non_positive({"moe_shared_expert_intermediate_size": fields.moe_shared_expert_intermediate_size})
+    refuse_unless(not fields.use_bias, "use_bias", True, "false: no published model has biases in its experts")
+    refuse_unless(not (fields.norm_head and fields.tie_word_embeddings), "norm_head", True, "false with a tied head")
+    eps = fields.rms_norm_eps if fields.use_qk_norm else None
+    scores = shares if fields.score_function == "softmax" else mx.sigmoid
+    normalise = fields.norm_topk_prob and fields.num_experts_per_tok > 1
+    scale = fields.routed_scaling_factor
+    return Config(
+        fields,
+        AttentionShape.of(fields, bias=fields.use_qkv_bias, out_bias=False, norm_eps=eps),
+        activation(fields.hidden_act),
+        read_rope(content, fields.head_size, fields.max_position_embeddings, default_part=fields.turned_part)[FULL],
+        Scoring(scores, fields.groups, fields.kept_groups, normalise=normalise, scale=scale),
+    )
+
+
+class NormHeadLM(CausalLM):
+    """A model whose head counts as if each column of its weights, as they are stored, were of length 1."""
+
+    _lengths: tuple[mx.array, mx.array] | None = None
+
+    def head(self, hidden: mx.array) -> mx.array:
+        """Hidden states (B, L, hidden_size) -> logits (B, L, vocab)."""
+        return super().head((hidden / self._columns()).astype(hidden.dtype))
+
+    def _columns(self) -> mx.array:
+        """Give the length of each column of the head, (hidden_size,) float32, worked out once for its weights."""
+        weight = self.lm_head.weight
+        if self._lengths is None or self._lengths[0] is not weight:
+            object.__setattr__(self, "_lengths", (weight, mx.linalg.norm(_matrix(self.lm_head), axis=0) + 1e-7))
+        assert self._lengths is not None
+        return self._lengths[1]
+
+
+def _matrix(layer: nn.Module) -> mx.array:
+    weight = layer.weight
+    if isinstance(layer, nn.QuantizedLinear):
+        how = (layer.group_size, layer.bits, layer.mode)
+        weight = mx.dequantize(weight, layer.scales, layer.get("biases"), *how)
+    found: mx.array = weight.astype(mx.float32)
+    return found
+
+
+def build(config: Config) -> CausalLM:
+    """Make the module; its parameters are not computed."""
+    fields = config.fields
+    rope = Rope(config.rope, config.attention.head_dim)
+    norm = rms_norm(fields.rms_norm_eps)
+    corrected = fields.moe_router_enable_expert_bias
+    blocks = [
+        Block(
+            Attention(config.attention, rope),
+            feed_forward(fields, layer, config.act, config.scoring, corrected, LinearScoredSparseMlp),
+            fields.hidden_size,
+            norm,
+        )
+        for layer in range(fields.num_hidden_layers)
+    ]
+    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks)
+    return (NormHeadLM if fields.norm_head else CausalLM)(decoder, fields.tie_word_embeddings)
+
+
+BAILING_MOE = Architecture(
+    name="bailing_moe",
+    model_types=("bailing_moe",),
+    class_names=("BailingMoeForCausalLM", "BailingMoeV2ForCausalLM"),
+    task="generate",
+    by_request=("rerank",),
+    read_config=read_config,
+    build=build,
+    fields=Fields,
+    adapters=("lora", "dora"),
+    # The head is whole on each rank: its norms are over the vocabulary.
+    sharding={
+        r"self_attn\.[qkv]_proj\.": "column",
+        r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
+        **CUTS,
+    },
+)
+
+
+class Plugin:
+    """Offers Ling."""
+
+    @hookimpl
+    def weightloom_architectures(self) -> tuple[Architecture, ...]:
+        """Offer Ling."""
+        return (BAILING_MOE,)
+
+
+PLUGIN = Plugin()
