@@ -123,6 +123,22 @@ class GatedNorm(nn.Module):
         return mx.fast.rms_norm(_by(self._groups, x), None, self._eps).flatten(2) * self.weight
 
 
+class Gate(nn.Module):
+    """The gate without a norm."""
+
+    def __call__(self, x: mx.array, gate: mx.array) -> mx.array:
+        """(B, L, size) -> the same shape."""
+        return x * silu(gate)
+
+
+class NormThenGate(GatedNorm):
+    """A norm of each group, and then the gate."""
+
+    def __call__(self, x: mx.array, gate: mx.array) -> mx.array:
+        """(B, L, size) -> the same shape."""
+        return self.normed(x) * silu(gate)
+
+
 def _by(count: int, x: mx.array) -> mx.array:
     """(B, L, size) -> (B, L, count, size / count)."""
     return x.reshape(*x.shape[:2], count, -1)

@@ -3,6 +3,18 @@
 from tests.families.family import SIZES, Case, Family
 
 MAMBA = {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 3, "state_size": 8, "expand": 2}
+# Powers of 2: what mlx-lm has multiplied in comes out again to the bit.
+MULTIPLIERS = {
+    "lm_head_multiplier": 0.5,
+    "embedding_multiplier": 2.0,
+    "mlp_multipliers": [2.0, 0.25],
+    "key_multiplier": 0.5,
+    "attention_in_multiplier": 2.0,
+    "attention_out_multiplier": 0.25,
+    "ssm_multipliers": [0.5, 2.0, 0.25, 4.0, 0.125],
+    "ssm_in_multiplier": 2.0,
+    "ssm_out_multiplier": 0.5,
+}
 
 FAMILIES = (
     Family(
@@ -97,5 +109,33 @@ FAMILIES = (
             "num_experts": 4,
             "mamba_d_state": 8,
         },
+    ),
+    Family(
+        "falcon_h1",
+        (
+            Case("multipliers, two groups", {"mamba_n_groups": 2}),
+            Case(
+                "norm before the gate, biases, wide heads, tied",
+                {
+                    "mamba_rms_norm": True,
+                    "mamba_n_groups": 2,
+                    "mamba_d_ssm": 64,
+                    "mamba_d_head": 8,
+                    "mamba_n_heads": 8,
+                    "mamba_conv_bias": False,
+                    "mamba_proj_bias": True,
+                    "projectors_bias": True,
+                    "attention_bias": True,
+                    "mlp_bias": True,
+                    "head_dim": 16,
+                    "tie_word_embeddings": True,
+                    "rope_parameters": {"rope_type": "default", "rope_theta": 1e11},
+                    "time_step_limit": [0.4, 1.1],
+                },
+            ),
+            Case("norm after the gate", {"mamba_rms_norm": True, "mamba_norm_before_gate": False, "mamba_n_groups": 4}),
+        ),
+        class_name="FalconH1ForCausalLM",
+        sizes={**SIZES, **MULTIPLIERS, "mamba_d_ssm": 96, "mamba_n_heads": 4, "mamba_d_state": 8},
     ),
 )

@@ -1,0 +1,250 @@
+"""Falcon-H1 (arXiv 2507.22448): attention and a Mamba 2 mixer side by side in each layer, and many multipliers.
+
+A multiplier stands at each place that Transformers has one: of embeddings and scores, of what attention and mixer take
+and give, of keys, of each part of what a mixer's first projection makes, and two in the feed-forward layer. Published
+weights are without them, those that mlx-lm writes have most of them multiplied in: its layout takes them out again.
+Parameters are named as Transformers 5 names those of FalconH1ForCausalLM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+import mlx.core as mx
+import mlx.nn as nn
+
+from weightloom.plugins.architecture import Architecture
+from weightloom.plugins.configs.checks import FULL, refuse_non_positive
+from weightloom.plugins.configs.config import read, refuse_unless
+from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
+from weightloom.plugins.configs.text_fields import TextFields
+from weightloom.plugins.layers.activations import Activation, activation
+from weightloom.plugins.layers.attention import Attention, AttentionShape
+from weightloom.plugins.layers.decoder import CausalLM, Decoder, Names, times
+from weightloom.plugins.layers.mamba2 import (
+    Gate,
+    GatedNorm,
+    Mamba2Mixer,
+    Mamba2Shape,
+    NormThenGate,
+    limits_of,
+    refuse_uneven,
+)
+from weightloom.plugins.layers.masks import Mask, Window
+from weightloom.plugins.layers.mlp import GatedMlp
+from weightloom.plugins.layers.norms import rms_norm
+from weightloom.plugins.layers.rope import Rope
+from weightloom.plugins.layers.two_caches import TwoCaches
+from weightloom.plugins.specs import hookimpl
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fields(TextFields):
+    """What config.json says; defaults are the published ones."""
+
+    vocab_size: int = 128000
+    hidden_size: int = 4096
+    intermediate_size: int = 14336
+    num_hidden_layers: int = 32
+    num_attention_heads: int = 32
+    num_key_value_heads: int | None = 8
+    rms_norm_eps: float = 1e-5
+    max_position_embeddings: int = 8192
+    mamba_d_ssm: int | None = 1024
+    mamba_n_heads: int = 128
+    mamba_d_head: int | str = "auto"
+    mamba_n_groups: int = 1
+    mamba_d_state: int = 256
+    mamba_d_conv: int = 4
+    mamba_expand: int = 2
+    mamba_conv_bias: bool = True
+    mamba_proj_bias: bool = False
+    mamba_norm_before_gate: bool = True
+    mamba_rms_norm: bool = False
+    time_step_limit: tuple[float, ...] | None = (0.0, inf)
+    projectors_bias: bool = False
+    lm_head_multiplier: float = 1.0
+    embedding_multiplier: float = 1.0
+    mlp_multipliers: tuple[float, ...] | None = None
+    key_multiplier: float = 1.0
+    attention_out_multiplier: float = 1.0
+    attention_in_multiplier: float = 1.0
+    ssm_multipliers: tuple[float, ...] | None = None
+    ssm_in_multiplier: float = 1.0
+    ssm_out_multiplier: float = 1.0
+
+    @property
+    def channels(self) -> int:
+        """How many inputs all heads of a mixer have."""
+        return self.mamba_expand * self.hidden_size if self.mamba_d_ssm is None else self.mamba_d_ssm
+
+
+@dataclass(frozen=True)
+class Config:
+    """A config that fits together."""
+
+    fields: Fields
+    attention: AttentionShape
+    mamba: Mamba2Shape
+    act: Activation
+    rope: RopeConfig
+
+
+def read_config(content: Mapping[str, Any]) -> Config:
+    """Read config.json's content; raises ConfigError naming the field that is off."""
+    fields = read(Fields, content)
+    fields.check("mamba_n_heads", "mamba_n_groups", "mamba_d_state", "mamba_d_conv", "mamba_expand")
+    refuse_non_positive({"mamba_d_ssm": fields.channels})
+    for name, count in (("mlp_multipliers", 2), ("ssm_multipliers", 5)):
+        given = getattr(fields, name)
+        refuse_unless(given is None or len(given) == count, name, given, f"{count} numbers")
+    refuse_uneven(fields.mamba_n_heads, fields.mamba_n_groups, "mamba_n_groups")
+    act = activation(fields.hidden_act)
+    rope = read_rope(content, fields.head_size, fields.max_position_embeddings)[FULL]
+    return Config(fields, AttentionShape.of(fields), _mamba(fields, act), act, rope)
+
+
+def _mamba(fields: Fields, act: Activation) -> Mamba2Shape:
+    heads, channels, given = fields.mamba_n_heads, fields.channels, fields.mamba_d_head
+    refuse_unless(channels % heads == 0, "mamba_n_heads", heads, f"a divisor of {channels}, mamba_d_ssm")
+    size = channels // heads
+    refuse_unless(given in ("auto", size), "mamba_d_head", given, f'"auto", or mamba_d_ssm over the heads, {size}')
+    return Mamba2Shape(
+        fields.hidden_size,
+        heads,
+        size,
+        fields.mamba_d_state,
+        fields.mamba_n_groups,
+        fields.mamba_d_conv,
+        act,
+        fields.mamba_conv_bias,
+        fields.mamba_proj_bias,
+        fields.projectors_bias,
+        limits_of(fields.time_step_limit),
+    )
+
+
+class ScaledKeysAttention(Attention):
+    """Attention whose keys are multiplied before they turn."""
+
+    def __init__(self, shape: AttentionShape, rope: Rope, factor: float) -> None:
+        super().__init__(shape, rope)
+        self._factor = factor
+
+    def normed(self, queries: mx.array, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array, mx.array]:
+        """Multiply keys, (B, L, heads, head_dim) all three."""
+        return queries, keys * self._factor, values
+
+
+class ScaledMlp(GatedMlp):
+    """A gated feed-forward layer with factors of the gate, before its activation, and of what it gives."""
+
+    def __init__(self, config: Config) -> None:
+        fields = config.fields
+        super().__init__(fields.hidden_size, fields.intermediate_size, config.act, fields.mlp_bias)
+        self._factors = fields.mlp_multipliers or (1.0, 1.0)
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """(B, L, hidden_size) -> the same shape."""
+        gate, down = self._factors
+        made: mx.array = self.down_proj(self._product(self.gate_proj(x) * gate, self.up_proj(x)))
+        return made * down
+
+
+class ScaledMixer(Mamba2Mixer):
+    """A mixer with a factor of what it takes, and one of each of the five parts of what is made of that."""
+
+    def __init__(self, config: Config) -> None:
+        fields, shape = config.fields, config.mamba
+        norm = NormThenGate if fields.mamba_norm_before_gate else GatedNorm
+        normed = fields.mamba_rms_norm
+        super().__init__(shape, norm(shape.channels, shape.groups, fields.rms_norm_eps) if normed else Gate())
+        sizes = (shape.channels, shape.channels, shape.shared, shape.shared, shape.heads)
+        factors = fields.ssm_multipliers or (1.0,) * len(sizes)
+        self._taken = fields.ssm_in_multiplier
+        self._parts = mx.concatenate([mx.full((n,), each) for n, each in zip(sizes, factors, strict=True)])
+
+    def project(self, x: mx.array) -> mx.array:
+        """(B, L, hidden_size) -> gate, inputs, what is let in, what is let out and step sizes, side by side."""
+        return (super().project(x * self._taken) * self._parts).astype(x.dtype)
+
+
+class TwoMixersBlock(nn.Module):
+    """Attention and a mixer side by side, then a feed-forward layer, each of the two after a norm."""
+
+    window: Window = None
+
+    def __init__(self, config: Config, rope: Rope) -> None:
+        super().__init__()
+        fields = config.fields
+        norm = rms_norm(fields.rms_norm_eps)
+        self._taken, self._given = fields.attention_in_multiplier, fields.attention_out_multiplier
+        self._mixed = fields.ssm_out_multiplier
+        self.mamba = ScaledMixer(config)
+        self.self_attn = ScaledKeysAttention(config.attention, rope, fields.key_multiplier)
+        self.feed_forward = ScaledMlp(config)
+        self.input_layernorm = norm(fields.hidden_size)
+        self.pre_ff_layernorm = norm(fields.hidden_size)
+
+    def __call__(self, x: mx.array, mask: Mask, cache: Any) -> mx.array:
+        """(B, L, hidden_size) -> the same shape."""
+        attention, state = (cache.attention, cache.state) if isinstance(cache, TwoCaches) else (cache, cache)
+        normed = self.input_layernorm(x)
+        mixed = self.mamba(normed, mask, state) * self._mixed
+        x = x + mixed + self.self_attn(normed * self._taken, mask, attention) * self._given
+        added: mx.array = self.feed_forward(self.pre_ff_layernorm(x))
+        return x + added
+
+    def make_cache(self) -> TwoCaches:
+        """Give an empty cache."""
+        return TwoCaches()
+
+
+def build(config: Config) -> CausalLM:
+    """Make the module; its parameters are not computed."""
+    fields = config.fields
+    rope, norm = Rope(config.rope, config.attention.head_dim), rms_norm(fields.rms_norm_eps)
+    decoder = Decoder(
+        fields.vocab_size,
+        fields.hidden_size,
+        norm(fields.hidden_size),
+        [TwoMixersBlock(config, rope) for _ in range(fields.num_hidden_layers)],
+        fields.embedding_multiplier,
+        Names(norm="final_layernorm"),
+    )
+    return CausalLM(decoder, fields.tie_word_embeddings, times(fields.lm_head_multiplier))
+
+
+FALCON_H1 = Architecture(
+    name="falcon_h1",
+    model_types=("falcon_h1",),
+    class_names=("FalconH1ForCausalLM",),
+    task="generate",
+    by_request=("rerank",),
+    read_config=read_config,
+    build=build,
+    fields=Fields,
+    adapters=("lora", "dora"),
+    sharding={
+        r"^(model\.embed_tokens|lm_head)\.": "vocab",
+        r"self_attn\.[qkv]_proj\.": "column",
+        r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
+        r"feed_forward\.(gate|up)_proj\.": "column",
+        r"feed_forward\.down_proj\.(weight|scales|biases)$": "row",
+    },
+)
+
+
+class Plugin:
+    """Offers Falcon-H1."""
+
+    @hookimpl
+    def weightloom_architectures(self) -> tuple[Architecture, ...]:
+        """Offer Falcon-H1."""
+        return (FALCON_H1,)
+
+
+PLUGIN = Plugin()
