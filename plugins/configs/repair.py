@@ -54,6 +54,7 @@ _ROPE: Mapping[str, Wanted] = {
     "original_max_position_embeddings": Wanted(int),
     **dict.fromkeys(("factor", "low_freq_factor", "high_freq_factor", "attention_factor"), Wanted(float)),
     **dict.fromkeys(("beta_fast", "beta_slow", "mscale", "mscale_all_dim"), Wanted(float)),
+    **dict.fromkeys(("short_factor", "long_factor"), Wanted(float, listed=True)),
 }
 _PACKING: Mapping[str, Wanted] = {"group_size": Wanted(int), "bits": Wanted(int)}
 # What sections want, and the sections by layer type or by module that are in them.

@@ -15,6 +15,7 @@ from weightloom.plugins.configs.rope_kinds import (
     DynamicRope,
     LinearRope,
     Llama3Rope,
+    LongRope,
     RopeKind,
     Rotation,
     YarnRope,
@@ -27,6 +28,7 @@ KINDS: Mapping[str, type[Any]] = {
     "dynamic": DynamicRope,
     "llama3": Llama3Rope,
     "yarn": YarnRope,
+    "longrope": LongRope,
 }
 
 _RENAMED = {"given_attention_factor": "attention_factor"}
@@ -55,10 +57,14 @@ def read_rope(
     number, two that differ, or a layer type without a section.
     """
     sections = rope_sections(content, layer_types)
-    return {
+    found = {
         layer_type: RopeConfig(_rotation(section, head_dim, trained, default_theta, default_part), _kind(section))
         for layer_type, section in sections.items()
     }
+    for layer_type, rope in found.items():
+        if isinstance(rope.kind, LongRope):
+            rope.kind.check_dims(sections[layer_type].place, rope.rotation.dims)
+    return found
 
 
 def _rotation(section: Section, head_dim: int, trained: int, default_theta: float, default_part: float) -> Rotation:

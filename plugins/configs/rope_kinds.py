@@ -7,7 +7,7 @@ position. A kind is a frozen dataclass whose fields are those of the config's se
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, floor, log, pi
+from math import ceil, floor, log, pi, sqrt
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from weightloom.plugins.configs.config import refuse_unless
@@ -229,6 +229,62 @@ class YarnRope:
     def _pair_of(self, turns: float, rotation: Rotation) -> float:
         """Give the pair, as a fraction, that makes so many full turns over the original context."""
         return rotation.dims * log(self._original(rotation) / (2 * pi * turns)) / (2 * log(rotation.theta))
+
+
+@dataclass(frozen=True, slots=True)
+class LongRope:
+    """LongRoPE (arXiv 2402.13753): each pair divided by a number of its own, one list for short contexts, one for long.
+
+    A context is long beyond `original_max_position_embeddings`. `factor`, else what the context has grown by, gives the
+    factor on queries and keys, sqrt(1 + ln(factor) / ln(original)), unless `attention_factor` does.
+    """
+
+    short_factor: tuple[float, ...]
+    long_factor: tuple[float, ...]
+    factor: float | None = None
+    original_max_position_embeddings: int | None = None
+    given_attention_factor: float | None = None
+
+    def check(self, section: str) -> None:
+        """Raise ConfigError unless the numbers are positive."""
+        for name in ("short_factor", "long_factor"):
+            fine = all(1 / _HUGE < each < _HUGE for each in getattr(self, name))
+            refuse_unless(fine, f"{section}.{name}", getattr(self, name), "positive numbers of ordinary size")
+        _positive(section, "factor", self.factor)
+        _positive(section, "attention_factor", self.given_attention_factor)
+        # The factor is over the logarithm of this.
+        original = self.original_max_position_embeddings
+        fine = original is None or 1 < original < _HUGE
+        refuse_unless(fine, f"{section}.original_max_position_embeddings", original, "more than 1")
+
+    def check_dims(self, section: str, dims: int) -> None:
+        """Raise ConfigError unless there is a number for each pair of `dims`."""
+        for name in ("short_factor", "long_factor"):
+            count = len(getattr(self, name))
+            refuse_unless(count == dims // 2, f"{section}.{name}", f"a list of {count}", f"{dims // 2} numbers")
+
+    def context(self, rotation: Rotation, length: int) -> int:
+        """Give a length that stands for all short contexts, or for all long ones; the trained one is one of the two."""
+        original = self._original(rotation)
+        return max(rotation.trained, original + 1) if length > original else min(rotation.trained, original)
+
+    def attention_factor(self, rotation: Rotation) -> float:
+        """Give the factor that is given, or follows from how much the context has grown."""
+        if self.given_attention_factor is not None:
+            return self.given_attention_factor
+        original = self._original(rotation)
+        factor = self.factor if self.factor is not None else rotation.trained / original
+        return 1.0 if factor <= 1 else sqrt(1 + log(factor) / log(original))
+
+    def frequencies(self, rotation: Rotation, length: int) -> Floats:
+        """Give the plain frequencies over the numbers for a context of this length."""
+        import numpy as np
+
+        chosen = self.long_factor if length > self._original(rotation) else self.short_factor
+        return np.asarray(rotation.plain() / np.asarray(chosen, dtype=np.float64))
+
+    def _original(self, rotation: Rotation) -> int:
+        return self.original_max_position_embeddings or rotation.trained
 
 
 def _temperature(factor: float, mscale: float) -> float:

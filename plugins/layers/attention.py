@@ -45,7 +45,7 @@ class Attention(nn.Module):
     """Grouped-query attention; parameters `q_proj`, `k_proj`, `v_proj`, `o_proj`, and `q_norm`, `k_norm` if any.
 
     Without a `rope` positions are not told apart but by what comes before. A family that does one step in its own way
-    overrides that step: `project`, `normed`, `placed`, `turned`, `mixed`, `out`; one whose matrices are others,
+    overrides that step: `project`, `normed`, `placed`, `mixed`, `out`; one whose matrices are others,
     `add_projections` as well.
     """
 
@@ -64,8 +64,11 @@ class Attention(nn.Module):
     def attended(self, queries: mx.array, keys: mx.array, values: mx.array, mask: Mask, cache: Cache) -> mx.array:
         """Attend with queries, keys and values as projected, (B, L, heads, head_dim) -> (B, L, heads * head_dim)."""
         queries, keys, values = (_by_head(each) for each in self.normed(queries, keys, values))
-        queries, keys = self.placed(queries, keys, position_of(cache))
+        position, seen, new = position_of(cache), cache.offset, queries.shape[2]
+        queries, keys = self.placed(queries, keys, position)
         keys, values = cache.update(keys, values)
+        if self._rope is not None:
+            keys = self._rope.brought(keys, new, seen, position)
         mixed = self.mixed(queries, keys, values, mask)
         return mixed.transpose(0, 2, 1, 3).flatten(2)
 
@@ -86,12 +89,10 @@ class Attention(nn.Module):
         return self.q_norm(queries), self.k_norm(keys), values
 
     def placed(self, queries: mx.array, keys: mx.array, position: int | mx.array) -> tuple[mx.array, mx.array]:
-        """Put positions into queries and keys, (B, heads, L, head_dim) each."""
-        return self.turned(queries, position), self.turned(keys, position)
-
-    def turned(self, heads: mx.array, position: int | mx.array) -> mx.array:
-        """Turn heads (B, heads, L, head_dim), the first token at `position`."""
-        return heads if self._rope is None else self._rope(heads, position)
+        """Put positions into queries and keys, (B, heads, L, head_dim) each, the first token at `position`."""
+        if self._rope is None:
+            return queries, keys
+        return self._rope(queries, position), self._rope.kept(keys, position)
 
     def mixed(self, queries: mx.array, keys: mx.array, values: mx.array, mask: Mask) -> mx.array:
         """Mix values, (B, heads, L, head_dim)."""

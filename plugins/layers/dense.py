@@ -32,6 +32,7 @@ SHARDING: Mapping[str, str] = {
 """How such a decoder is cut for tensor parallelism."""
 
 MakeAttention = Callable[[AttentionShape, Rope | None], nn.Module]
+MakeMlp = Callable[[int, int, Activation, bool], nn.Module]
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,10 @@ class DenseConfig:
 
 
 def build_dense(
-    config: DenseConfig, attention: MakeAttention = Attention, turns: Sequence[bool] | None = None
+    config: DenseConfig,
+    attention: MakeAttention = Attention,
+    mlp: MakeMlp = GatedMlp,
+    turns: Sequence[bool] | None = None,
 ) -> CausalLM:
     """Make the module; its parameters are not computed. `turns` says whose heads turn, by layer; without it, all do."""
     fields = config.fields
@@ -77,7 +81,7 @@ def build_dense(
     blocks = [
         Block(
             attention(config.attention, ropes[layer_type] if turned else None),
-            GatedMlp(fields.hidden_size, fields.intermediate_size, config.act, fields.mlp_bias),
+            mlp(fields.hidden_size, fields.intermediate_size, config.act, fields.mlp_bias),
             fields.hidden_size,
             norm,
             window,

@@ -8,8 +8,8 @@ import mlx.core as mx
 
 from weightloom.plugins.configs.rope_config import RopeConfig
 
-# Longer than any context: frequencies that are the same there never change.
-_FAR = 2**40
+# As short and longer than any context: frequencies that are the same in both never change.
+_NEAR, _FAR = 1, 2**40
 
 
 class Rope:
@@ -23,29 +23,61 @@ class Rope:
         self._config = config
         self._interleaved = interleaved
         self._constant = self._periods(config.rotation.trained)
-        self._grows = config.kind.context(config.rotation, _FAR) != config.rotation.trained
+        self._latest = (config.rotation.trained, self._constant)
+        self._changes = any(
+            config.kind.context(config.rotation, length) != config.rotation.trained for length in (_NEAR, _FAR)
+        )
         self._factors = self._factors_of(head_dim)
 
     def __call__(self, heads: mx.array, offset: int | mx.array) -> mx.array:
         """Turn heads (B, H, L, head_dim), the first at position `offset`, one number or one a row; the dtype stays."""
+        periods = self._for(_last(offset) + heads.shape[2]) if self._changes else self._constant
+        return self._scaled(self._turned(heads, offset, periods)).astype(heads.dtype)
+
+    def kept(self, keys: mx.array, offset: int | mx.array) -> mx.array:
+        """Turn keys as a cache keeps them: by the trained context's frequencies, whatever the length is."""
+        return self._scaled(self._turned(keys, offset, self._constant)).astype(keys.dtype)
+
+    def brought(self, keys: mx.array, new: int, seen: int, position: int | mx.array) -> mx.array:
+        """Turn kept keys (B, H, K, head_dim), as a cache gives them, to the frequencies of the context that sees them.
+
+        The cache had seen `seen` tokens before the `new` ones, the first of which has `position`.
+        """
+        if not self._changes or (periods := self._for(_last(position) + new)) is self._constant:
+            return keys
+        # What turns as often in both has an endless period: it stays.
+        further = 1.0 / (1.0 / periods - 1.0 / self._constant)
+        held, stop = keys.shape[2], position + new
+        # For one token a full ring gives its slots as they stand, p in slot p mod held; else keys come in order.
+        first = (seen + 1) % held if new == 1 else 0
+        newer = self._turned(keys[:, :, :first], stop - first, further)
+        older = self._turned(keys[:, :, first:], stop - held, further)
+        return mx.concatenate([newer, older], axis=2).astype(keys.dtype)
+
+    def _turned(self, heads: mx.array, offset: int | mx.array, periods: mx.array) -> mx.array:
         # A GPU's kernel computes in float32 whatever comes; the CPU computes in the dtype that comes.
         on_gpu = mx.default_device() == mx.Device(mx.gpu)
-        turned = mx.fast.rope(
+        return mx.fast.rope(
             heads if on_gpu and self._factors is None else heads.astype(mx.float32),
             self._config.rotation.dims,
             traditional=self._interleaved,
             base=None,
             scale=1.0,
             offset=offset,
-            freqs=self._for(_last(offset) + heads.shape[2]) if self._grows else self._constant,
+            freqs=periods,
         )
-        scaled = turned if self._factors is None else turned * self._factors
-        return scaled.astype(heads.dtype)
+
+    def _scaled(self, turned: mx.array) -> mx.array:
+        return turned if self._factors is None else turned * self._factors
 
     def _for(self, length: int) -> mx.array:
-        rotation = self._config.rotation
-        context = self._config.kind.context(rotation, length)
-        return self._constant if context == rotation.trained else self._periods(context)
+        """Give the periods for a context of so many tokens; those of one context are worked out once in a row."""
+        context = self._config.kind.context(self._config.rotation, length)
+        if context == self._config.rotation.trained:
+            return self._constant
+        if context != self._latest[0]:
+            self._latest = (context, self._periods(context))
+        return self._latest[1]
 
     def _periods(self, length: int) -> mx.array:
         """Give positions a radian, (dims / 2,): what MLX takes for frequencies."""

@@ -20,6 +20,8 @@ YARN = {
     "mscale_all_dim": 0.5,
 }
 
+LONG = {"rope_type": "longrope", "rope_theta": 500.0, "short_factor": [1.5, 2.0], "long_factor": [3.0, 7.0]}
+
 FAMILIES = (
     Family(
         "qwen2",
@@ -133,5 +135,29 @@ FAMILIES = (
             ),
         ),
         class_name="SmolLM3ForCausalLM",
+    ),
+    Family(
+        "phi3",
+        (
+            Case("sliding", {"sliding_window": 9, "pad_token_id": None}),
+            Case(
+                "always long, partial, tied",
+                {
+                    "pad_token_id": None,
+                    "tie_word_embeddings": True,
+                    "original_max_position_embeddings": 6,
+                    "rope_parameters": {**LONG, "partial_rotary_factor": 0.5},
+                },
+            ),
+            Case(
+                "always short",
+                {
+                    "pad_token_id": None,
+                    "original_max_position_embeddings": 32,
+                    "rope_parameters": {**LONG, "partial_rotary_factor": 0.5},
+                },
+            ),
+        ),
+        class_name="Phi3ForCausalLM",
     ),
 )

@@ -9,6 +9,8 @@ from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.configs.rope_kinds import DefaultRope, DynamicRope, LinearRope, Llama3Rope, Rotation, YarnRope
 
 LLAMA3 = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+ORIGINAL = "original_max_position_embeddings"
+LONG = {"type": "longrope", "short_factor": [1.0] * 4, "long_factor": [2.0] * 4}
 
 
 def rope(content: dict[str, Any], head_dim: int = 8) -> RopeConfig:
@@ -69,7 +71,7 @@ def test_c25_rope_scaling(scaling: object, kind: object) -> None:
 def test_c25_an_unknown_type_is_named_with_the_known_ones() -> None:
     error = refused({"rope_scaling": {"rope_type": "foo", "factor": 2.0}})
     assert "'foo'" in error.seen
-    assert error.expected == "one of default, linear, dynamic, llama3, yarn"
+    assert error.expected == "one of default, linear, dynamic, llama3, yarn, longrope"
     assert error.field == "rope_scaling.rope_type"
 
 
@@ -200,6 +202,9 @@ def test_the_original_length_at_the_top_of_the_config_counts() -> None:
         ({"rope_scaling": {"type": "yarn", "factor": 2.0, "attention_factor": -1}}, "rope_scaling.attention_factor"),
         ({"rope_scaling": {"type": "yarn", "factor": 2.0, "truncate": 1}}, "rope_scaling.truncate"),
         ({"rope_scaling": {"type": "llama3", **LLAMA3, "high_freq_factor": 1.0}}, "rope_scaling.high_freq_factor"),
+        ({"rope_scaling": {**LONG, "short_factor": [1.0] * 3}}, "rope_scaling.short_factor"),
+        ({"rope_scaling": {**LONG, "long_factor": [1.0, 0, 1.0, 1.0]}}, "rope_scaling.long_factor"),
+        ({"rope_scaling": {**LONG, "original_max_position_embeddings": 1}}, f"rope_scaling.{ORIGINAL}"),
         ({"rope_parameters": {"rope_theta": None}}, "rope_parameters.rope_theta"),
         ({"rope_theta": True}, "rope_theta"),
         ({"rope_theta": 1.0}, "rope_theta"),

@@ -5,7 +5,15 @@ from math import ceil, floor, log, pi
 import numpy as np
 import pytest
 
-from weightloom.plugins.configs.rope_kinds import DefaultRope, DynamicRope, LinearRope, Llama3Rope, Rotation, YarnRope
+from weightloom.plugins.configs.rope_kinds import (
+    DefaultRope,
+    DynamicRope,
+    LinearRope,
+    Llama3Rope,
+    LongRope,
+    Rotation,
+    YarnRope,
+)
 
 ROTATION = Rotation(theta=5000.0, dims=16, trained=64)
 PLAIN = [5000.0 ** (-2 * pair / 16) for pair in range(8)]
@@ -100,3 +108,20 @@ def test_yarn_attention_factors() -> None:
     both = YarnRope(4.0, mscale=1.2, mscale_all_dim=0.7).attention_factor(ROTATION)
     assert both == pytest.approx((0.12 * log(4) + 1) / (0.07 * log(4) + 1))
     assert YarnRope(4.0, mscale=1.2).attention_factor(ROTATION) == YarnRope(4.0).attention_factor(ROTATION)
+
+
+def test_longrope_divides_each_pair_by_its_own_number() -> None:
+    short, long = tuple(range(1, 9)), tuple(range(11, 19))
+    kind = LongRope(short, long, original_max_position_embeddings=16)
+    for length, factors in ((16, short), (17, long)):
+        close(kind.frequencies(ROTATION, length), [each / by for each, by in zip(PLAIN, factors, strict=True)])
+    assert kind.attention_factor(ROTATION) == pytest.approx((1 + log(4) / log(16)) ** 0.5)
+    assert LongRope(short, long, factor=0.5, original_max_position_embeddings=16).attention_factor(ROTATION) == 1.0
+    assert LongRope(short, long, given_attention_factor=1.3).attention_factor(ROTATION) == 1.3
+
+
+def test_longrope_knows_two_contexts() -> None:
+    kind = LongRope((1.0,) * 8, (2.0,) * 8, original_max_position_embeddings=16)
+    assert [kind.context(ROTATION, length) for length in (1, 16, 17, 64, 100)] == [16, 16, 64, 64, 64]
+    unknown = LongRope((1.0,) * 8, (2.0,) * 8)
+    assert [unknown.context(ROTATION, length) for length in (1, 64, 65, 100)] == [64, 64, 65, 65]
