@@ -90,4 +90,44 @@ FAMILIES = (
         older={"num_local_experts": "num_experts"},
         published=("model.layers.0.mlp.experts.3.gate_proj.weight", "model.layers.0.linear_attn.conv1d.weight"),
     ),
+    Family(
+        "qwen3_5_text",
+        (
+            Case("a quarter turns", {"layer_types": ["linear_attention", "full_attention", "linear_attention"]}),
+            Case(
+                "tied, biases, sections of positions",
+                {
+                    "num_hidden_layers": 4,
+                    "attention_bias": True,
+                    "tie_word_embeddings": True,
+                    "linear_num_value_heads": 2,
+                    "rope_parameters": {**PARTIAL, "mrope_interleaved": True, "mrope_section": [2, 1, 1]},
+                },
+            ),
+        ),
+        class_name="Qwen3_5ForCausalLM",
+        sizes={**SIZES, **LINEAR},
+        spread=0.2,
+        published=("model.layers.0.linear_attn.in_proj_qkv.weight",),
+    ),
+    Family(
+        "qwen3_5_moe_text",
+        (
+            Case("a quarter turns", {"layer_types": ["linear_attention", "full_attention", "linear_attention"]}),
+            Case(
+                "three of four, tied, half turns",
+                {
+                    "num_hidden_layers": 4,
+                    "num_experts_per_tok": 3,
+                    "tie_word_embeddings": True,
+                    "linear_conv_kernel_dim": 3,
+                    "rope_parameters": PARTIAL,
+                },
+            ),
+        ),
+        class_name="Qwen3_5MoeForCausalLM",
+        sizes={**SIZES, **LINEAR, **QWEN_EXPERTS},
+        spread=0.2,
+        older={"num_local_experts": "num_experts"},
+    ),
 )
