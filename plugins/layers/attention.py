@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from weightloom.plugins.layers.attending import attend
 from weightloom.plugins.layers.cache import Cache, position_of
 from weightloom.plugins.layers.masks import Mask
 from weightloom.plugins.layers.rope import Rope
+from weightloom.plugins.layers.side_by_side import SideBySide, side_by_side
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class Attention(nn.Module):
         super().__init__()
         self._shape = shape
         self._rope = rope
+        self._joined: SideBySide | None = None
         self.add_projections(shape)
         self.q_norm = _head_norm(shape)
         self.k_norm = _head_norm(shape)
@@ -82,7 +85,20 @@ class Attention(nn.Module):
 
     def project(self, x: mx.array) -> tuple[mx.array, mx.array, mx.array]:
         """(B, L, hidden_size) -> queries, keys and values, (B, L, heads, head_dim) each."""
-        return self.split(self.q_proj(x)), self.split(self.k_proj(x)), self.split(self.v_proj(x))
+        queries, keys, values = self.projected(x)
+        return self.split(queries), self.split(keys), self.split(values)
+
+    def projected(self, x: mx.array) -> Sequence[mx.array]:
+        """(B, L, hidden_size) -> what `q_proj`, `k_proj` and `v_proj` make of it."""
+        if self._joined is not None and self._joined.holds(self.q_proj, self.k_proj, self.v_proj):
+            return self._joined(x)
+        return self.q_proj(x), self.k_proj(x), self.v_proj(x)
+
+    def fuse(self) -> bool:
+        """Compute queries, keys and values as one product, where their matrices are of one kind."""
+        own = all(name in self for name in ("q_proj", "k_proj", "v_proj"))
+        self._joined = side_by_side(self.q_proj, self.k_proj, self.v_proj) if own else None
+        return self._joined is not None
 
     def normed(self, queries: mx.array, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array, mx.array]:
         """Norm queries and keys, (B, L, heads, head_dim) each."""
@@ -130,8 +146,8 @@ class WideNormAttention(Attention):
 
     def project(self, x: mx.array) -> tuple[mx.array, mx.array, mx.array]:
         """(B, L, hidden_size) -> normed queries and keys, and values, (B, L, heads, head_dim) each."""
-        queries, keys = self.q_norm(self.q_proj(x)), self.k_norm(self.k_proj(x))
-        return self.split(queries), self.split(keys), self.split(self.v_proj(x))
+        queries, keys, values = self.projected(x)
+        return self.split(self.q_norm(queries)), self.split(self.k_norm(keys)), self.split(values)
 
     def normed(self, queries: mx.array, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array, mx.array]:
         """Give them as they come: `project` has normed them."""

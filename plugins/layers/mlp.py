@@ -6,6 +6,7 @@ import mlx.core as mx
 import mlx.nn as nn
 
 from weightloom.plugins.layers.activations import Activation, gated
+from weightloom.plugins.layers.side_by_side import SideBySide, side_by_side
 
 
 class GatedMlp(nn.Module):
@@ -14,13 +15,21 @@ class GatedMlp(nn.Module):
     def __init__(self, hidden_size: int, intermediate_size: int, act: Activation, bias: bool = False) -> None:
         super().__init__()
         self._product = gated(act)
+        self._joined: SideBySide | None = None
         self.gate_proj = nn.Linear(hidden_size, intermediate_size, bias=bias)
         self.up_proj = nn.Linear(hidden_size, intermediate_size, bias=bias)
         self.down_proj = nn.Linear(intermediate_size, hidden_size, bias=bias)
 
     def __call__(self, x: mx.array) -> mx.array:
         """(B, L, hidden_size) -> the same shape."""
+        if self._joined is not None and self._joined.holds(self.gate_proj, self.up_proj):
+            return self.down_proj(self._product(*self._joined(x)))
         return self.down_proj(self._product(self.gate_proj(x), self.up_proj(x)))
+
+    def fuse(self) -> bool:
+        """Compute gate and up as one product, where their matrices are of one kind."""
+        self._joined = side_by_side(self.gate_proj, self.up_proj)
+        return self._joined is not None
 
 
 class FusedMlp(nn.Module):

@@ -20,6 +20,7 @@ from weightloom.runtime.choosing.decision import Asked
 from weightloom.runtime.choosing.rule_choice import CallerRules
 from weightloom.runtime.configs.config import NAME as CONFIG_NAME
 from weightloom.runtime.configs.dtype_field import with_dtype_field
+from weightloom.runtime.loading.fused_products import fuse_products, refuse_lazy
 from weightloom.runtime.loading.materializing import asked_mode, fill, refuse_cut
 from weightloom.runtime.loading.ranks import Part, Share, Way, bytes_read, parted, take_part
 from weightloom.runtime.loading.widening import widened
@@ -55,6 +56,7 @@ def load(
     progress: Progress | None = None,
     manager: PluginManager | None = None,
     task: str | None = None,
+    fuse: bool | None = None,
 ) -> LoadedModel:
     """Load a model from a directory, a safetensors file or index, or a GGUF file.
 
@@ -70,11 +72,14 @@ def load(
     back. `surgery` names a surgery file, by default the one that WEIGHTLOOM_SURGERY names; it acts after conversion and
     before a cast. `adapter` is the directory of an adapter of PEFT or mlx-lm, or several with a scale each, which stay
     beside the parameters; `adapters` switches them. `quantize` packs modules as they are read, by a recipe ("4bit",
-    ..., a path, a Recipe); "dense" unpacks what the files hold packed. Raises PluginError, ConfigError, PlanError,
-    CheckpointError and StorageError.
+    ..., a path, a Recipe); "dense" unpacks what the files hold packed. `fuse` computes products on one input (queries,
+    keys and values; gate and up) as one, by default on a GPU; names and saves stay as they are.
+
+    Raises PluginError, ConfigError, PlanError, CheckpointError, StorageError and UsageError.
     """
     mode = asked_mode(lazy)
     refuse_cut(mode, sharding is not None)
+    refuse_lazy(fuse, mode)
     wish, wanted, quantizing = wished(adapter), asked_dtype(dtype), asked_quantizing(quantize)
     manager = manager or PluginManager()
     asked = _asked(surgery, bool(wish.beside))
@@ -96,7 +101,9 @@ def load(
         remarks = (*manager.notes, *changed, *cast.notes, *about, *(part.notes if part else ()))
         m = _loaded(opened, found, plan, stored.params, cast.dtype, remarks, share)
         m = replace(_packed(m, found, quantizing, bool(wish.fused)), fused=wish.fused)
-        return replace(m, surgery=asked.path if asked else None, adapters=put_adapters(found.module, adapters))
+        beside = put_adapters(found.module, adapters)
+        fuse_products(found.module, fuse, mode, found.architecture.towers)
+        return replace(m, surgery=asked.path if asked else None, adapters=beside)
     except BaseException:
         opened.checkpoint.close()
         raise

@@ -1,0 +1,29 @@
+"""Whether a model that was loaded computes products on one input as one: as asked, else where it runs on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from weightloom.engine.errors import UsageError
+from weightloom.runtime.loading.materializing import Mode
+
+if TYPE_CHECKING:
+    import mlx.nn as nn
+
+
+def refuse_lazy(fuse: bool | None, mode: Mode) -> None:
+    """Raise UsageError for a model that is to be lazy and fused: fusing reads."""
+    if fuse and mode == "lazy":
+        raise UsageError("lazy and fuse were both given", expected="one of them", field="fuse")
+
+
+def fuse_products(module: nn.Module, fuse: bool | None, mode: Mode, towers: Sequence[str]) -> None:
+    """Fuse what can be, unless it is not to be; towers, which may never be read, are left alone."""
+    import mlx.core as mx
+
+    from weightloom.plugins.modules.fusing import fuse as fuse_all
+
+    wanted = mx.default_device() == mx.Device(mx.gpu) if fuse is None else fuse
+    if wanted and mode != "lazy":
+        fuse_all(module, apart=towers if mode == "needed" else ())
