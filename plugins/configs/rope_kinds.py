@@ -197,10 +197,14 @@ class YarnRope:
         """Give the factor that is given, or follows from the scale."""
         if self.given_attention_factor is not None:
             return self.given_attention_factor
-        factor = self._factor(rotation)
         if self.mscale and self.mscale_all_dim:
-            return _temperature(factor, self.mscale) / _temperature(factor, self.mscale_all_dim)
-        return _temperature(factor, 1.0)
+            return self.temperature(rotation, self.mscale) / self.temperature(rotation, self.mscale_all_dim)
+        return self.temperature(rotation, 1.0)
+
+    def temperature(self, rotation: Rotation, mscale: float) -> float:
+        """Give 0.1 mscale ln(factor) + 1; 1 where nothing is stretched."""
+        factor = self._factor(rotation)
+        return 1.0 if factor <= 1 else 0.1 * mscale * log(factor) + 1.0
 
     def frequencies(self, rotation: Rotation, length: int) -> Floats:
         """Give frequencies blended along the ramp."""
@@ -285,10 +289,6 @@ class LongRope:
 
     def _original(self, rotation: Rotation) -> int:
         return self.original_max_position_embeddings or rotation.trained
-
-
-def _temperature(factor: float, mscale: float) -> float:
-    return 1.0 if factor <= 1 else 0.1 * mscale * log(factor) + 1.0
 
 
 def _blend(divided: Floats, kept: Floats, weight: Floats) -> Floats:

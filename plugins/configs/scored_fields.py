@@ -25,6 +25,7 @@ class ScoredFields(TextFields):
     num_experts_per_tok: int
     n_shared_experts: int | None = None
     first_k_dense_replace: int = 0
+    moe_layer_freq: int = 1
     n_group: int | None = None
     topk_group: int | None = None
     norm_topk_prob: bool = True
@@ -32,7 +33,13 @@ class ScoredFields(TextFields):
 
     def check_experts(self, of_group: int = 2) -> None:
         """Raise ConfigError, naming the field, for counts that do not fit; a group has `of_group` experts at least."""
-        names = ("moe_intermediate_size", "n_routed_experts", "num_experts_per_tok", "routed_scaling_factor")
+        names = (
+            "moe_intermediate_size",
+            "n_routed_experts",
+            "num_experts_per_tok",
+            "routed_scaling_factor",
+            "moe_layer_freq",
+        )
         refuse_non_positive({self._name(name): getattr(self, name) for name in names})
         shared = self.n_shared_experts
         refuse_unless(shared is None or shared >= 0, self._name("n_shared_experts"), shared, "0 or more, or null")
@@ -70,4 +77,4 @@ class ScoredFields(TextFields):
 
     def is_sparse(self, layer: int) -> bool:
         """Say whether a layer, counted from 0, has experts."""
-        return layer >= self.first_k_dense_replace
+        return layer >= self.first_k_dense_replace and layer % self.moe_layer_freq == 0

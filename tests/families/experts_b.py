@@ -18,6 +18,15 @@ YARN = {
     "mscale": 0.8,
     "mscale_all_dim": 0.7,
 }
+LATENT = {
+    **SCORED,
+    "num_key_value_heads": 4,
+    "q_lora_rank": 32,
+    "kv_lora_rank": 32,
+    "qk_nope_head_dim": 16,
+    "qk_rope_head_dim": 8,
+    "v_head_dim": 8,
+}
 
 FAMILIES = (
     Family(
@@ -124,5 +133,59 @@ FAMILIES = (
             "model.layers.1.mlp.shared_experts.up_proj.weight",
             "model.layers.1.mlp.gate.weight",
         ),
+    ),
+    Family(
+        "deepseek_v2",
+        (
+            Case("best groups", {"topk_method": "group_limited_greedy", "n_group": 4, "topk_group": 2}),
+            Case(
+                "all compete, queries of the hidden state, biases, scaled rope, tied",
+                {
+                    "q_lora_rank": None,
+                    "attention_bias": True,
+                    "mlp_bias": True,
+                    "v_head_dim": 24,
+                    "first_k_dense_replace": 0,
+                    "n_shared_experts": 2,
+                    "routed_scaling_factor": 1.7,
+                    "tie_word_embeddings": True,
+                    "rope_parameters": YARN,
+                },
+            ),
+        ),
+        class_name="DeepseekV2ForCausalLM",
+        sizes=LATENT,
+    ),
+    Family(
+        "deepseek_v3",
+        (
+            Case("best groups, scaled rope", {"n_group": 4, "topk_group": 2, "rope_parameters": YARN}),
+            Case(
+                "queries of the hidden state, pairs far apart, biases, plain weights, tied",
+                {
+                    "q_lora_rank": None,
+                    "attention_bias": True,
+                    "rope_interleave": False,
+                    "v_head_dim": 24,
+                    "n_group": 1,
+                    "topk_group": 1,
+                    "norm_topk_prob": False,
+                    "n_shared_experts": 2,
+                    "tie_word_embeddings": True,
+                },
+            ),
+        ),
+        class_name="DeepseekV3ForCausalLM",
+        sizes=LATENT,
+        older={"num_mtp_layers": "num_nextn_predict_layers"},
+    ),
+    Family(
+        "kimi_k2",
+        (
+            Case("one group", {"n_group": 1, "topk_group": 1}),
+            Case("scaled rope", {"n_group": 1, "topk_group": 1, "rope_parameters": YARN, "routed_scaling_factor": 2.8}),
+        ),
+        relaid="DeepseekV3ForCausalLM",
+        sizes=LATENT,
     ),
 )

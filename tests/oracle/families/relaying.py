@@ -39,7 +39,22 @@ class Relaying:
     reference: Callable[[State, Config], State] = _same_state
 
 
-RELAYINGS: Mapping[str, Relaying] = {}
+def _stacked_experts(state: State, config: Config) -> State:
+    """Put the matrices of all experts of a layer into one tensor, gate over up."""
+    parts = {name: re.fullmatch(r"(.+\.experts)\.\d+\.gate_proj\.weight", name) for name in state}
+    found = {name: array for name, array in state.items() if not re.search(r"\.experts\.\d+\.", name)}
+    for layer in {part[1] for part in parts.values() if part}:
+        gate, up, down = (
+            np.stack([state[f"{layer}.{expert}.{name}_proj.weight"] for expert in range(config["n_routed_experts"])])
+            for name in ("gate", "up", "down")
+        )
+        found |= {f"{layer}.gate_up_proj": np.concatenate([gate, up], axis=1), f"{layer}.down_proj": down}
+    return found
+
+
+RELAYINGS: Mapping[str, Relaying] = {
+    "kimi_k2": Relaying(reference=_stacked_experts),
+}
 
 
 def relay(family: Family, case: Case, folder: Path) -> None:
