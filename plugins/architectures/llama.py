@@ -18,6 +18,7 @@ from weightloom.plugins.configs.checks import FULL, SLIDING, layer_types_of
 from weightloom.plugins.configs.config import read
 from weightloom.plugins.configs.names import also_named
 from weightloom.plugins.configs.text_fields import TextFields
+from weightloom.plugins.headless import classifier, embedder
 from weightloom.plugins.layers.attention import AttentionShape
 from weightloom.plugins.layers.decoder import CausalLM
 from weightloom.plugins.layers.dense import SHARDING, DenseConfig, build_dense
@@ -141,15 +142,21 @@ INTERNLM3 = _architecture(
     InternLMFields,
 )
 SEED_OSS = _architecture("seed_oss", read_seed, ("SeedOssForCausalLM",), SeedFields)
+HEADLESS = (
+    embedder(LLAMA, "LlamaModel"),
+    classifier(LLAMA, "LlamaForSequenceClassification"),
+    embedder(MISTRAL, "MistralModel"),
+    classifier(MISTRAL, "MistralForSequenceClassification"),
+)
 
 
 class Plugin:
-    """Offers all of them."""
+    """Offers all of them, Llama and Mistral as embedders and classifiers too."""
 
     @hookimpl
     def weightloom_architectures(self) -> tuple[Architecture, ...]:
         """Offer Llama, Mistral, EXAONE 3, InternLM 3 and Seed-OSS."""
-        return (LLAMA, MISTRAL, EXAONE, INTERNLM3, SEED_OSS)
+        return (LLAMA, MISTRAL, EXAONE, INTERNLM3, SEED_OSS, *HEADLESS)
 
 
 PLUGIN = Plugin()

@@ -15,6 +15,7 @@ from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL, SLIDING, layer_types_of
 from weightloom.plugins.configs.config import read
 from weightloom.plugins.configs.text_fields import TextFields
+from weightloom.plugins.headless import classifier, embedder
 from weightloom.plugins.layers.attention import AttentionShape
 from weightloom.plugins.layers.decoder import CausalLM
 from weightloom.plugins.layers.dense import SHARDING, DenseConfig, build_dense
@@ -96,12 +97,14 @@ QWEN3 = Architecture(
 
 
 class Plugin:
-    """Offers both."""
+    """Offers both, as embedders and classifiers too."""
 
     @hookimpl
     def weightloom_architectures(self) -> tuple[Architecture, ...]:
         """Offer Qwen2 and Qwen3."""
-        return (QWEN2, QWEN3)
+        qwen2 = (QWEN2, embedder(QWEN2, "Qwen2Model"), classifier(QWEN2, "Qwen2ForSequenceClassification"))
+        qwen3 = (QWEN3, embedder(QWEN3, "Qwen3Model"), classifier(QWEN3, "Qwen3ForSequenceClassification"))
+        return (*qwen2, *qwen3)
 
 
 PLUGIN = Plugin()

@@ -16,15 +16,16 @@ class UnfitError(PluginError):
 def fitting(model_type: str, offered: Sequence[Architecture], evidence: Evidence) -> tuple[Architecture, ...]:
     """Give those that do not refuse the checkpoint; raises UnfitError, with each reason, where all do.
 
-    Of several, those whose own task it is go before those that do it by request, and those that name its class before
-    those that name others.
+    Of several, those whose own task it is go before those that do it by request, those that name its class before
+    those that name others, and, where all that is known is the model type, those that generate before the others.
     """
     reasons = {architecture: architecture.why_not(evidence) for architecture in offered}
     fine = tuple(architecture for architecture, reason in reasons.items() if reason is None)
     if offered and not fine:
         raise _unfit(model_type, {found: reason for found, reason in reasons.items() if reason is not None}, evidence)
     own = _first(fine, lambda each: each.task == evidence.kind.task)
-    return _first(own, lambda each: not each.class_names or evidence.class_name in each.class_names)
+    named = _first(own, lambda each: not each.class_names or evidence.class_name in each.class_names)
+    return named if evidence.kind.task else _first(named, lambda each: each.task == "generate")
 
 
 def _first(found: tuple[Architecture, ...], wanted: Callable[[Architecture], bool]) -> tuple[Architecture, ...]:

@@ -35,6 +35,7 @@ _SECTIONS = ("", "text_config")
 _HEAD_NAMES = ("classifier.", "score.")
 # `vision` (only among the tokens of a picture) is the other text that a config may have here.
 _BOTH_WAYS = (True, "all")
+_BOTH_WAYS_NAME = "Bidirectional"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,13 @@ def kind_of(
     return UNKNOWN
 
 
+def sees_both_ways(config: Mapping[str, Any]) -> bool:
+    """Say whether tokens see those after them too, by a config's flags or its class; raises ConfigError for no flag."""
+    listed = config.get("architectures")
+    named = isinstance(listed, list) and any(isinstance(name, str) and _BOTH_WAYS_NAME in name for name in listed)
+    return named or any(True for _ in _by_flags(config, None))
+
+
 def _by_class(class_name: str | None, file: str | None) -> Iterator[_Claim]:
     if class_name is None:
         return
@@ -96,7 +104,7 @@ def _by_class(class_name: str | None, file: str | None) -> Iterator[_Claim]:
         yield task, _of_class(class_name, file)
     elif _DRAFTERS.search(class_name):
         yield _DRAFTING, _of_class(class_name, file)
-    elif "Bidirectional" in class_name:
+    elif _BOTH_WAYS_NAME in class_name:
         yield "embed", _of_class(class_name, file)
 
 

@@ -110,20 +110,24 @@ def test_a_head_that_no_architecture_has_is_refused(cli: Cli, tmp_path: Path, cl
 
 
 def test_a_decoder_with_a_pooling_step_is_not_taken_for_a_generator(tmp_path: Path) -> None:
-    path = sentence_files(runnable(tmp_path))
-    with pytest.raises(UnfitError, match=r"llama: it is for generate, and there is a Pooling step in .*modules.json"):
+    path = sentence_files(runnable(tmp_path / "mixtral", "mixtral"))
+    with pytest.raises(UnfitError, match=r"mixtral: it is for generate, and there is a Pooling step in .*modules.json"):
         load(path)
     assert load(path, task="generate").task == "generate"
-    assert load(path, architecture="llama").task == "generate"
+    assert load(path, architecture="mixtral").task == "generate"
     with pytest.raises(UnfitError, match="Pooling step"):
         load(path, architecture="weightloom")  # a source names no architecture
+    path = sentence_files(runnable(tmp_path / "llama"))
+    assert load(path).architecture.name == "llama_embedder"
+    assert load(path, task="generate").task == "generate"
 
 
 @pytest.mark.parametrize("flag", [{"use_bidirectional_attention": True}, {"is_causal": False}])
 def test_a_decoder_that_looks_both_ways_is_not_taken_for_a_generator(tmp_path: Path, flag: dict[str, bool]) -> None:
-    path = changed(write_model(tmp_path, "llama"), **flag)
+    path = changed(write_model(tmp_path / "mixtral", "mixtral"), **flag)
     with pytest.raises(UnfitError, match=f"{next(iter(flag))} is"):
         load(path)
+    assert load(changed(write_model(tmp_path / "llama", "llama"), **flag)).architecture.name == "llama_embedder"
 
 
 def test_contradictory_files_are_an_error_until_the_task_is_said(cli: Cli, tmp_path: Path) -> None:
@@ -155,12 +159,13 @@ def test_a_task_that_there_is_not_and_one_that_nothing_does(cli: Cli, tmp_path: 
 
 
 def test_plugins_judge_by_themselves(site: Path, tmp_path: Path) -> None:
-    """A plugin for Llama's type that embeds takes what has a pooling step, ours takes the rest."""
+    """A plugin for Llama's type that embeds takes the class that it names; of one that neither names both are named."""
     plain = runnable(tmp_path / "plain", architectures=["LlamaForCausalLM"])
     named = runnable(tmp_path / "named", architectures=["LlamaBidirectionalModel"])
     offer(site, "embedder", task="'embed'", class_names="('LlamaBidirectionalModel',)")
     assert load(plain).architecture.name == "llama"
-    assert load(sentence_files(plain)).architecture.name == "embedder"
+    with pytest.raises(PluginError, match="offered by 2 plugins: embedder:embedder, weightloom:llama_embedder"):
+        load(sentence_files(plain))
     assert load(named).architecture.name == "embedder"
 
 
