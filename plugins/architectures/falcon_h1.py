@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf
 from typing import Any
 
 import mlx.core as mx
@@ -19,8 +18,8 @@ import mlx.nn as nn
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL, refuse_non_positive
 from weightloom.plugins.configs.config import read, refuse_unless
+from weightloom.plugins.configs.mamba2_fields import Mamba2Fields
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
-from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.decoder import CausalLM, Decoder, Names, times
@@ -30,8 +29,6 @@ from weightloom.plugins.layers.mamba2 import (
     Mamba2Mixer,
     Mamba2Shape,
     NormThenGate,
-    limits_of,
-    refuse_uneven,
 )
 from weightloom.plugins.layers.masks import Mask, Window
 from weightloom.plugins.layers.mlp import GatedMlp
@@ -42,7 +39,7 @@ from weightloom.plugins.specs import hookimpl
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fields(TextFields):
+class Fields(Mamba2Fields):
     """What config.json says; defaults are the published ones."""
 
     vocab_size: int = 128000
@@ -54,17 +51,8 @@ class Fields(TextFields):
     rms_norm_eps: float = 1e-5
     max_position_embeddings: int = 8192
     mamba_d_ssm: int | None = 1024
-    mamba_n_heads: int = 128
-    mamba_d_head: int | str = "auto"
-    mamba_n_groups: int = 1
-    mamba_d_state: int = 256
-    mamba_d_conv: int = 4
-    mamba_expand: int = 2
-    mamba_conv_bias: bool = True
-    mamba_proj_bias: bool = False
     mamba_norm_before_gate: bool = True
     mamba_rms_norm: bool = False
-    time_step_limit: tuple[float, ...] | None = (0.0, inf)
     projectors_bias: bool = False
     lm_head_multiplier: float = 1.0
     embedding_multiplier: float = 1.0
@@ -79,7 +67,12 @@ class Fields(TextFields):
     @property
     def channels(self) -> int:
         """How many inputs all heads of a mixer have."""
-        return self.mamba_expand * self.hidden_size if self.mamba_d_ssm is None else self.mamba_d_ssm
+        return super().channels if self.mamba_d_ssm is None else self.mamba_d_ssm
+
+    @property
+    def out_bias(self) -> bool:
+        """Whether the projection out of a mixer has a bias."""
+        return self.projectors_bias
 
 
 @dataclass(frozen=True)
@@ -96,35 +89,16 @@ class Config:
 def read_config(content: Mapping[str, Any]) -> Config:
     """Read config.json's content; raises ConfigError naming the field that is off."""
     fields = read(Fields, content)
-    fields.check("mamba_n_heads", "mamba_n_groups", "mamba_d_state", "mamba_d_conv", "mamba_expand")
-    refuse_non_positive({"mamba_d_ssm": fields.channels})
+    fields.check()
+    if fields.mamba_d_ssm is not None:
+        refuse_non_positive({"mamba_d_ssm": fields.mamba_d_ssm})
+    fields.check_mixers()
     for name, count in (("mlp_multipliers", 2), ("ssm_multipliers", 5)):
         given = getattr(fields, name)
         refuse_unless(given is None or len(given) == count, name, given, f"{count} numbers")
-    refuse_uneven(fields.mamba_n_heads, fields.mamba_n_groups, "mamba_n_groups")
     act = activation(fields.hidden_act)
     rope = read_rope(content, fields.head_size, fields.max_position_embeddings)[FULL]
-    return Config(fields, AttentionShape.of(fields), _mamba(fields, act), act, rope)
-
-
-def _mamba(fields: Fields, act: Activation) -> Mamba2Shape:
-    heads, channels, given = fields.mamba_n_heads, fields.channels, fields.mamba_d_head
-    refuse_unless(channels % heads == 0, "mamba_n_heads", heads, f"a divisor of {channels}, mamba_d_ssm")
-    size = channels // heads
-    refuse_unless(given in ("auto", size), "mamba_d_head", given, f'"auto", or mamba_d_ssm over the heads, {size}')
-    return Mamba2Shape(
-        fields.hidden_size,
-        heads,
-        size,
-        fields.mamba_d_state,
-        fields.mamba_n_groups,
-        fields.mamba_d_conv,
-        act,
-        fields.mamba_conv_bias,
-        fields.mamba_proj_bias,
-        fields.projectors_bias,
-        limits_of(fields.time_step_limit),
-    )
+    return Config(fields, AttentionShape.of(fields), Mamba2Shape.of(fields, act), act, rope)
 
 
 class ScaledKeysAttention(Attention):

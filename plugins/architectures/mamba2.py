@@ -19,7 +19,7 @@ from weightloom.plugins.configs.config import read, refuse_unless
 from weightloom.plugins.layers.activations import activation
 from weightloom.plugins.layers.blocks import SingleBlock
 from weightloom.plugins.layers.decoder import CausalLM, Decoder, Names
-from weightloom.plugins.layers.mamba2 import GatedNorm, Mamba2Mixer, Mamba2Shape, limits_of, refuse_uneven
+from weightloom.plugins.layers.mamba2 import GatedNorm, Mamba2Mixer, Mamba2Shape, limits_of
 from weightloom.plugins.layers.norms import narrowing_norm
 from weightloom.plugins.specs import hookimpl
 
@@ -65,7 +65,8 @@ def read_config(content: Mapping[str, Any]) -> Config:
     wide = fields.expand * fields.hidden_size
     fits = fields.num_heads * fields.head_dim == wide
     refuse_unless(fits, "num_heads", fields.num_heads, f"{wide}, expand times hidden_size, over head_dim")
-    refuse_uneven(fields.num_heads, fields.n_groups, "n_groups")
+    even = fields.num_heads % fields.n_groups == 0
+    refuse_unless(even, "n_groups", fields.n_groups, f"a divisor of num_heads, {fields.num_heads}")
     shape = Mamba2Shape(
         fields.hidden_size,
         fields.num_heads,

@@ -10,6 +10,7 @@ import mlx.core as mx
 import mlx.nn as nn
 
 from weightloom.plugins.configs.config import refuse_unless
+from weightloom.plugins.configs.mamba2_fields import Mamba2Fields
 from weightloom.plugins.layers.activations import Activation, silu
 from weightloom.plugins.layers.convolution import CausalConv1d
 from weightloom.plugins.layers.mamba import softplus
@@ -36,6 +37,23 @@ class Mamba2Shape:
     bias: bool = False
     out_bias: bool = False
     limits: tuple[float, float] = (0.0, inf)
+
+    @classmethod
+    def of(cls, fields: Mamba2Fields, act: Activation) -> Mamba2Shape:
+        """Give the shape that a config says."""
+        return cls(
+            fields.hidden_size,
+            fields.mamba_n_heads,
+            fields.channels // fields.mamba_n_heads,
+            fields.mamba_d_state,
+            fields.mamba_n_groups,
+            fields.mamba_d_conv,
+            act,
+            fields.mamba_conv_bias,
+            fields.mamba_proj_bias,
+            fields.out_bias,
+            limits_of(fields.time_step_limit),
+        )
 
     @property
     def channels(self) -> int:
@@ -99,11 +117,6 @@ def limits_of(given: Sequence[float] | None, field: str = "time_step_limit") -> 
     lowest, highest = (0.0, inf) if given is None else given if len(given) == 2 else (1.0, 0.0)
     refuse_unless(0 <= lowest <= highest, field, given, "the least and the largest step size, 0 or more each")
     return lowest, highest
-
-
-def refuse_uneven(heads: int, groups: int, field: str) -> None:
-    """Raise ConfigError, naming `field`, unless so many groups share the heads out."""
-    refuse_unless(heads % groups == 0, field, groups, f"a divisor of the number of heads, {heads}")
 
 
 class GatedNorm(nn.Module):

@@ -25,10 +25,10 @@ class Parts:
 
 
 class MixerBlock(nn.Module):
-    """What mixes tokens, then a feed-forward layer, each after a norm and added to what came; named by `parts`.
+    """What mixes tokens, then a feed-forward layer, each after a norm; what they make, times `residual`, is added.
 
-    A mixer is called as attention is, (x, mask, cache); `cache` makes its empty cache where that is not of keys and
-    values.
+    The parts are called as `parts` says. A mixer is called as attention is, (x, mask, cache); `cache` makes its empty
+    cache where that is not of keys and values. A family whose feed-forward layer is more than that overrides `fed`.
     """
 
     def __init__(
@@ -40,11 +40,13 @@ class MixerBlock(nn.Module):
         parts: Parts,
         window: Window = None,
         cache: Callable[[], Any] | None = None,
+        residual: float = 1.0,
     ) -> None:
         super().__init__()
         self.window = window
         self._parts = parts
         self._cache = cache
+        self._residual = residual
         self[parts.mixer] = mixer
         self[parts.mlp] = mlp
         self[parts.mixer_norm] = norm(hidden_size)
@@ -53,9 +55,16 @@ class MixerBlock(nn.Module):
     def __call__(self, x: mx.array, mask: Mask, cache: Any) -> mx.array:
         """(B, L, hidden_size) -> the same shape."""
         parts = self._parts
-        x = x + self[parts.mixer](self[parts.mixer_norm](x), mask, cache)
-        added: mx.array = self[parts.mlp](self[parts.mlp_norm](x))
-        return x + added
+        x = x + self._scaled(self[parts.mixer](self[parts.mixer_norm](x), mask, cache))
+        return x + self._scaled(self.fed(self[parts.mlp_norm](x)))
+
+    def fed(self, x: mx.array) -> mx.array:
+        """(B, L, hidden_size), normed -> what the feed-forward layer makes, the same shape."""
+        made: mx.array = self[self._parts.mlp](x)
+        return made
+
+    def _scaled(self, x: mx.array) -> mx.array:
+        return x if self._residual == 1.0 else x * self._residual
 
     def make_cache(self) -> Any:
         """Give an empty cache."""
