@@ -87,6 +87,11 @@ def window_of(layer_type: str, sliding_window: int | None) -> int | None:
     return sliding_window
 
 
+def refuse_bidirectional(value: object) -> None:
+    """Raise ConfigError for use_bidirectional_attention: an encoder, whose answers are no generating model's."""
+    refuse_unless(not value, "use_bidirectional_attention", value, "false or null, for a model that generates")
+
+
 def expert_count_field(content: Mapping[str, Any]) -> str:
     """Give the field that has the number of experts: `num_experts` or `num_local_experts`, as a config may say.
 

@@ -46,6 +46,16 @@ class Section:
         return self.settings[name].value if name in self.settings else default
 
 
+def with_local_base(content: Mapping[str, Any], base: float = 10000.0) -> Mapping[str, Any]:
+    """Give the content with a base of sliding layers' own where it says none.
+
+    Families such as Gemma 3 mean one even so: what a config says for all layers is then for those that see all alone.
+    """
+    by_type = (content.get("rope_parameters") or {}).get(SLIDING)
+    said = isinstance(by_type, Mapping) and by_type.get("rope_theta") is not None
+    return content if said or content.get(_LOCAL) is not None else {**content, _LOCAL: base}
+
+
 def rope_sections(content: Mapping[str, Any], layer_types: Iterable[str]) -> dict[str, Section]:
     """Give the section of each layer type.
 

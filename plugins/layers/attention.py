@@ -13,6 +13,7 @@ from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.attending import attend
 from weightloom.plugins.layers.cache import Cache, position_of
 from weightloom.plugins.layers.masks import Mask
+from weightloom.plugins.layers.norms import Norm
 from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.layers.side_by_side import SideBySide, side_by_side
 
@@ -46,19 +47,20 @@ class AttentionShape:
 class Attention(nn.Module):
     """Grouped-query attention; parameters `q_proj`, `k_proj`, `v_proj`, `o_proj`, and `q_norm`, `k_norm` if any.
 
+    `head_norm` makes the norms of heads of queries and keys; without it they are RMS norms where the shape has an eps.
     Without a `rope` positions are not told apart but by what comes before. A family that does one step in its own way
     overrides that step: `project`, `normed`, `placed`, `mixed`, `out`; one whose matrices are others,
     `add_projections` as well.
     """
 
-    def __init__(self, shape: AttentionShape, rope: Rope | None) -> None:
+    def __init__(self, shape: AttentionShape, rope: Rope | None, head_norm: Norm | None = None) -> None:
         super().__init__()
         self._shape = shape
         self._rope = rope
         self._joined: SideBySide | None = None
         self.add_projections(shape)
-        self.q_norm = _head_norm(shape)
-        self.k_norm = _head_norm(shape)
+        self.q_norm = _head_norm(shape, head_norm)
+        self.k_norm = _head_norm(shape, head_norm)
 
     def __call__(self, x: mx.array, mask: Mask, cache: Cache) -> mx.array:
         """Mix tokens (B, L, hidden_size); `cache` takes their keys and values."""
@@ -179,5 +181,7 @@ def _by_head(x: mx.array) -> mx.array:
     return x.transpose(0, 2, 1, 3)
 
 
-def _head_norm(shape: AttentionShape) -> nn.Module:
+def _head_norm(shape: AttentionShape, norm: Norm | None) -> nn.Module:
+    if norm is not None:
+        return norm(shape.head_dim)
     return nn.Identity() if shape.norm_eps is None else nn.RMSNorm(shape.head_dim, shape.norm_eps)

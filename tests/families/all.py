@@ -1,6 +1,6 @@
 """All families that come with the package; `python -m tests.oracle.families` compares them."""
 
-from tests.families import dense_a, encoders, experts_a, experts_b, headless, llamas, recurrent, state_space
+from tests.families import dense_a, encoders, experts_a, experts_b, gemmas, headless, llamas, recurrent, state_space
 from tests.families.family import Family
 
 FAMILIES: tuple[Family, ...] = (
@@ -8,6 +8,7 @@ FAMILIES: tuple[Family, ...] = (
     *encoders.FAMILIES,
     *experts_a.FAMILIES,
     *experts_b.FAMILIES,
+    *gemmas.FAMILIES,
     *headless.FAMILIES,
     *llamas.FAMILIES,
     *recurrent.FAMILIES,

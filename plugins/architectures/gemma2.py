@@ -1,0 +1,188 @@
+"""Gemma 2 (arXiv 2408.00118) and the text model of Gemma 3 (arXiv 2503.19786): four norms a block, sliding layers.
+
+They are one architecture with two sets of defaults. Gemma 2 caps scores and logits, and every other layer slides.
+Gemma 3 norms the heads of queries and keys in place of caps, five layers of six slide, and those turn by a base of
+their own and are never scaled.
+
+Both caps are obeyed where a config has them; Transformers 5 passes over `attn_logit_softcapping` of a Gemma 3.
+mlx-lm 0.32 lets all layers of a Gemma 2 see all. Parameters are named as Transformers 5 names those of
+Gemma2ForCausalLM and Gemma3ForCausalLM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+from weightloom.plugins.architecture import Architecture
+from weightloom.plugins.configs.checks import FULL, layer_types_of, refuse_bidirectional, refuse_non_positive, window_of
+from weightloom.plugins.configs.config import read
+from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
+from weightloom.plugins.configs.rope_sections import with_local_base
+from weightloom.plugins.configs.text_fields import TextFields
+from weightloom.plugins.layers.activations import Activation, activation
+from weightloom.plugins.layers.attention import Attention, AttentionShape
+from weightloom.plugins.layers.blocks import SandwichBlock
+from weightloom.plugins.layers.decoder import CausalLM, Decoder, capped
+from weightloom.plugins.layers.mlp import GatedMlp
+from weightloom.plugins.layers.norms import zero_centred_norm
+from weightloom.plugins.layers.rope import Rope
+from weightloom.plugins.specs import hookimpl
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fields(TextFields):
+    """What config.json says; defaults are those of a published Gemma 2."""
+
+    vocab_size: int = 256000
+    hidden_size: int = 2304
+    intermediate_size: int = 9216
+    num_hidden_layers: int = 26
+    num_attention_heads: int = 8
+    num_key_value_heads: int | None = 4
+    head_dim: int | None = 256
+    hidden_activation: str = "gelu_pytorch_tanh"
+    max_position_embeddings: int = 8192
+    tie_word_embeddings: bool = True
+    sliding_window: int | None = 4096
+    query_pre_attn_scalar: float = 256
+    attn_logit_softcapping: float | None = 50.0
+    final_logit_softcapping: float | None = 30.0
+    use_bidirectional_attention: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fields3(Fields):
+    """The same; defaults are those of a published Gemma 3."""
+
+    vocab_size: int = 262208
+    max_position_embeddings: int = 131072
+    attn_logit_softcapping: float | None = None
+    final_logit_softcapping: float | None = None
+
+
+@dataclass(frozen=True)
+class Config:
+    """A config that fits together. `windows` has an entry a layer, `ropes` one a layer type."""
+
+    fields: Fields
+    attention: AttentionShape
+    act: Activation
+    layer_types: tuple[str, ...]
+    windows: tuple[int | None, ...]
+    ropes: Mapping[str, RopeConfig]
+
+
+def read_gemma2(content: Mapping[str, Any]) -> Config:
+    """Read a Gemma 2's config.json; raises ConfigError naming the field that is off."""
+    fields = read(Fields, content)
+    types = _layer_types(fields, one_full_in=2)
+    return _checked(fields, types, None, _ropes(content, fields, types, 10000.0))
+
+
+def read_gemma3(content: Mapping[str, Any]) -> Config:
+    """Read config.json of a Gemma 3's text model; raises ConfigError naming the field that is off."""
+    fields = read(Fields3, content)
+    types = _layer_types(fields, one_full_in=6)
+    ropes = _ropes(with_local_base(content), fields, types, 1000000.0)
+    return _checked(fields, types, fields.rms_norm_eps, ropes)
+
+
+def _layer_types(fields: Fields, one_full_in: int) -> tuple[str, ...]:
+    every = fields.sliding_window_pattern or (one_full_in if fields.layer_types is None else None)
+    return layer_types_of(fields.layer_types, fields.num_hidden_layers, FULL, every)
+
+
+def _ropes(content: Mapping[str, Any], fields: Fields, types: tuple[str, ...], base: float) -> Mapping[str, RopeConfig]:
+    return read_rope(content, fields.head_size, fields.max_position_embeddings, base, types)
+
+
+def _checked(fields: Fields, types: tuple[str, ...], norm_eps: float | None, ropes: Mapping[str, RopeConfig]) -> Config:
+    fields.check("query_pre_attn_scalar")
+    caps = {
+        "attn_logit_softcapping": fields.attn_logit_softcapping,
+        "final_logit_softcapping": fields.final_logit_softcapping,
+    }
+    refuse_non_positive({name: cap for name, cap in caps.items() if cap is not None})
+    refuse_bidirectional(fields.use_bidirectional_attention)
+    return Config(
+        fields,
+        AttentionShape.of(
+            fields,
+            norm_eps=norm_eps,
+            scale=fields.query_pre_attn_scalar**-0.5,
+            softcap=fields.attn_logit_softcapping,
+        ),
+        activation(fields.hidden_activation, "hidden_activation"),
+        types,
+        tuple(window_of(each, fields.sliding_window) for each in types),
+        ropes,
+    )
+
+
+def build(config: Config) -> CausalLM:
+    """Make the module; its parameters are not computed."""
+    fields, shape = config.fields, config.attention
+    ropes = {name: Rope(rope, shape.head_dim) for name, rope in config.ropes.items()}
+    norm = zero_centred_norm(fields.rms_norm_eps)
+    blocks = [
+        SandwichBlock(
+            Attention(shape, ropes[layer_type], None if shape.norm_eps is None else norm),
+            GatedMlp(fields.hidden_size, fields.intermediate_size, config.act),
+            fields.hidden_size,
+            norm,
+            window,
+        )
+        for layer_type, window in zip(config.layer_types, config.windows, strict=True)
+    ]
+    last = norm(fields.hidden_size)
+    decoder = Decoder(fields.vocab_size, fields.hidden_size, last, blocks, sqrt(fields.hidden_size))
+    return CausalLM(decoder, fields.tie_word_embeddings, capped(fields.final_logit_softcapping))
+
+
+SHARDING = {
+    r"^(model\.embed_tokens|lm_head)\.": "vocab",
+    r"self_attn\.[qkv]_proj\.": "column",
+    r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
+    r"mlp\.(gate|up)_proj\.": "column",
+    r"mlp\.down_proj\.(weight|scales|biases)$": "row",
+}
+
+GEMMA2 = Architecture(
+    name="gemma2",
+    model_types=("gemma2",),
+    class_names=("Gemma2ForCausalLM",),
+    task="generate",
+    by_request=("rerank",),
+    read_config=read_gemma2,
+    build=build,
+    fields=Fields,
+    adapters=("lora", "dora"),
+    sharding=SHARDING,
+)
+GEMMA3 = Architecture(
+    name="gemma3_text",
+    model_types=("gemma3_text",),
+    class_names=("Gemma3ForCausalLM",),
+    task="generate",
+    by_request=("rerank",),
+    read_config=read_gemma3,
+    build=build,
+    fields=Fields3,
+    adapters=("lora", "dora"),
+    sharding=SHARDING,
+)
+
+
+class Plugin:
+    """Offers both."""
+
+    @hookimpl
+    def weightloom_architectures(self) -> tuple[Architecture, ...]:
+        """Offer Gemma 2 and the text model of Gemma 3."""
+        return (GEMMA2, GEMMA3)
+
+
+PLUGIN = Plugin()

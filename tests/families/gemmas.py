@@ -1,0 +1,104 @@
+"""The Gemmas, and the Coheres."""
+
+from tests.families.family import SIZES, Case, Family
+
+LINEAR = {"rope_type": "linear", "rope_theta": 5000.0, "factor": 4.0}
+BY_TYPE = {"full_attention": LINEAR, "sliding_attention": {"rope_type": "default", "rope_theta": 300.0}}
+WIDE = {**SIZES, "head_dim": 16}
+
+FAMILIES = (
+    Family(
+        "gemma",
+        (
+            Case("tied, wide heads"),
+            Case(
+                "untied, biases, linear rope, one head of keys",
+                {
+                    "tie_word_embeddings": False,
+                    "attention_bias": True,
+                    "rope_parameters": LINEAR,
+                    "num_key_value_heads": 1,
+                    "head_dim": 8,
+                },
+            ),
+        ),
+        class_name="GemmaForCausalLM",
+        sizes=WIDE,
+    ),
+    Family(
+        "gemma2",
+        (
+            Case("alternating windows, caps", {"sliding_window": 9, "attn_logit_softcapping": 3.0}),
+            Case(
+                "no caps, untied, biases, another scale",
+                {
+                    "sliding_window": 5,
+                    "layer_types": ["full_attention", "full_attention", "sliding_attention"],
+                    "attn_logit_softcapping": None,
+                    "final_logit_softcapping": None,
+                    "query_pre_attn_scalar": 24,
+                    "tie_word_embeddings": False,
+                    "attention_bias": True,
+                },
+            ),
+        ),
+        class_name="Gemma2ForCausalLM",
+        sizes={**WIDE, "query_pre_attn_scalar": 16},
+    ),
+    Family(
+        "gemma3_text",
+        (
+            Case("a base of sliding layers' own", {"sliding_window": 9, "sliding_window_pattern": 2}),
+            Case(
+                "linear rope where all is seen, a cap, untied, biases",
+                {
+                    "sliding_window": 5,
+                    "layer_types": ["full_attention", "sliding_attention", "sliding_attention"],
+                    "rope_parameters": BY_TYPE,
+                    "final_logit_softcapping": 2.0,
+                    "query_pre_attn_scalar": 24,
+                    "tie_word_embeddings": False,
+                    "attention_bias": True,
+                },
+            ),
+        ),
+        class_name="Gemma3ForCausalLM",
+        sizes={**WIDE, "query_pre_attn_scalar": 16},
+    ),
+    Family(
+        "cohere",
+        (
+            Case("tied, scaled scores"),
+            Case(
+                "norms of heads, biases, untied, linear rope",
+                {
+                    "use_qk_norm": True,
+                    "attention_bias": True,
+                    "tie_word_embeddings": False,
+                    "rope_parameters": LINEAR,
+                    "logit_scale": 0.5,
+                    "layer_norm_eps": 1e-3,
+                },
+            ),
+        ),
+        class_name="CohereForCausalLM",
+    ),
+    Family(
+        "cohere2",
+        (
+            Case("three of four slide", {"num_hidden_layers": 4, "sliding_window": 9}),
+            Case(
+                "biases, untied",
+                {
+                    "sliding_window": 5,
+                    "layer_types": ["full_attention", "sliding_attention", "sliding_attention"],
+                    "attention_bias": True,
+                    "tie_word_embeddings": False,
+                    "logit_scale": 1.0,
+                    "rope_parameters": {"rope_type": "default", "rope_theta": 300.0},
+                },
+            ),
+        ),
+        class_name="Cohere2ForCausalLM",
+    ),
+)
