@@ -51,8 +51,9 @@ def with_local_base(content: Mapping[str, Any], base: float = 10000.0) -> Mappin
 
     Families such as Gemma 3 mean one even so: what a config says for all layers is then for those that see all alone.
     """
-    by_type = (content.get("rope_parameters") or {}).get(SLIDING)
-    said = isinstance(by_type, Mapping) and by_type.get("rope_theta") is not None
+    section = content.get("rope_parameters")
+    own = section.get(SLIDING) if isinstance(section, Mapping) else None
+    said = isinstance(own, Mapping) and own.get("rope_theta") is not None
     return content if said or content.get(_LOCAL) is not None else {**content, _LOCAL: base}
 
 
