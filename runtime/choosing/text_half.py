@@ -28,6 +28,7 @@ _PREFIXES = {
     "language_model.model.": "model.",
     "model.language_model.model.": "model.",
     "model.language_model.": "model.",
+    "language_model.": "model.",
 }
 _TOWER = re.compile(r"^(?:model\.)?[^.]*(?:vision|visual|vpm|audio|speech|image|mm_|multi_?modal|resampler)[^.]*")
 _MODULE = re.compile(r"^(?:model\.)?[^.]+")

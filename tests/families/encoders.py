@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.families.family import WITHOUT_SHARED_HEADS, Case, Family
+from tests.families.family import SIZES, WITHOUT_SHARED_HEADS, Case, Family
 
 BERT: dict[str, Any] = {**WITHOUT_SHARED_HEADS, "hidden_act": "gelu"}
 ODD = {"hidden_act": "relu", "layer_norm_eps": 1e-3, "num_attention_heads": 2, "type_vocab_size": 1}
@@ -21,6 +21,19 @@ GLOBAL = {
     "mlp_bias": True,
     "hidden_activation": "silu",
     "norm_eps": 1e-3,
+}
+
+GEMMA2 = {
+    **SIZES,
+    "num_hidden_layers": 4,
+    "head_dim": 16,
+    "sliding_window": 4,
+    "hidden_size_per_layer_input": 32,
+    "embedding_dim": 24,
+}
+ROPES = {
+    "full_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 5000.0},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 500.0},
 }
 
 FAMILIES = (
@@ -88,5 +101,25 @@ FAMILIES = (
         sizes=SLIDING,
         older=OLDER,
         task="rerank",
+    ),
+    Family(
+        "embedding_gemma2_text",
+        (
+            Case("one of two sees all", {"sliding_window_pattern": 2, "global_head_dim": 32}),
+            Case(
+                "listed layers, biases, heads by layer",
+                {
+                    "layer_types": ["full_attention", "sliding_attention", "sliding_attention", "full_attention"],
+                    "per_layer_config": {str(layer): {"head_dim": 8, "num_key_value_heads": 4} for layer in (0, 3)},
+                    "attention_bias": True,
+                    "rope_parameters": ROPES,
+                    "hidden_activation": "silu",
+                    "rms_norm_eps": 1e-3,
+                },
+            ),
+        ),
+        class_name="EmbeddingGemma2TextModel",
+        sizes=GEMMA2,
+        task="embed",
     ),
 )
