@@ -189,19 +189,6 @@ class GatedConvolution(nn.Module):
         return mixed
 
 
-class NamedMlp(GatedMlp):
-    """The gated feed-forward layer with its parts called `w1` (gate), `w3` (up) and `w2` (down)."""
-
-    def __init__(self, hidden_size: int, intermediate_size: int) -> None:
-        super().__init__(hidden_size, intermediate_size, silu)
-        self.w1, self.w3, self.w2 = self.pop("gate_proj"), self.pop("up_proj"), self.pop("down_proj")
-
-    def __call__(self, x: mx.array) -> mx.array:
-        """(B, L, hidden_size) -> the same shape."""
-        made: mx.array = self.w2(self._product(self.w1(x), self.w3(x)))
-        return made
-
-
 class BiasedSparseMlp(SparseMlp):
     """Experts chosen by logistic scores plus `expert_bias` (E,), if there is one."""
 
@@ -233,7 +220,11 @@ def build(config: Config) -> CausalLM:
 def _block(config: Config, layer: int, rope: Rope) -> MixerBlock:
     fields, norm = config.fields, rms_norm(config.fields.norm_eps)
     sparse = config.experts is not None and layer >= config.experts.num_dense_layers
-    mlp = BiasedSparseMlp(config.experts) if config.experts and sparse else NamedMlp(fields.hidden_size, config.inner)
+    mlp = (
+        BiasedSparseMlp(config.experts)
+        if config.experts and sparse
+        else GatedMlp(fields.hidden_size, config.inner, silu, names=("w1", "w3", "w2"))
+    )
     attends = config.types[layer] == FULL
     parts = Parts("self_attn" if attends else "conv", "operator_norm", "feed_forward", "ffn_norm")
     if attends:

@@ -20,13 +20,17 @@ class GatedAttention(Attention):
 
     def __init__(self, shape: AttentionShape, rope: Rope | None, norm: Norm) -> None:
         super().__init__(shape, rope)
-        self.q_proj = nn.Linear(shape.hidden_size, 2 * shape.heads * shape.head_dim, bias=shape.bias)
         self.q_norm = norm(shape.head_dim)
         self.k_norm = norm(shape.head_dim)
 
     def __call__(self, x: mx.array, mask: Mask, cache: Cache) -> mx.array:
         """Mix tokens (B, L, hidden_size); `cache` takes their keys and values."""
-        both = self.q_proj(x).reshape(*x.shape[:2], self._shape.heads, 2, self._shape.head_dim)
-        keys, values = self.split(self.k_proj(x)), self.split(self.v_proj(x))
-        mixed = self.attended(both[..., 0, :], keys, values, mask, cache)
+        both, keys, values = self.projected(x)
+        both = both.reshape(*x.shape[:2], self._shape.heads, 2, self._shape.head_dim)
+        mixed = self.attended(both[..., 0, :], self.split(keys), self.split(values), mask, cache)
         return self.out(mixed * mx.sigmoid(both[..., 1, :].flatten(2)), x)
+
+    def add_projections(self, shape: AttentionShape) -> None:
+        """Add the matrices before and after attention proper."""
+        super().add_projections(shape)
+        self.q_proj = nn.Linear(shape.hidden_size, 2 * shape.heads * shape.head_dim, bias=shape.bias)

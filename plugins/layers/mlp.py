@@ -10,25 +10,35 @@ from weightloom.plugins.layers.side_by_side import SideBySide, side_by_side
 
 
 class GatedMlp(nn.Module):
-    """down(act(gate(x)) * up(x)), arXiv 2002.05202; parameters `gate_proj`, `up_proj`, `down_proj`."""
+    """down(act(gate(x)) * up(x)), arXiv 2002.05202; the three matrices are called as `names` says, in this order."""
 
-    def __init__(self, hidden_size: int, intermediate_size: int, act: Activation, bias: bool = False) -> None:
+    def __init__(
+        self,
+        hidden_size: int,
+        intermediate_size: int,
+        act: Activation,
+        bias: bool = False,
+        names: tuple[str, str, str] = ("gate_proj", "up_proj", "down_proj"),
+    ) -> None:
         super().__init__()
+        gate, up, down = self._names = names
         self._product = gated(act)
         self._joined: SideBySide | None = None
-        self.gate_proj = nn.Linear(hidden_size, intermediate_size, bias=bias)
-        self.up_proj = nn.Linear(hidden_size, intermediate_size, bias=bias)
-        self.down_proj = nn.Linear(intermediate_size, hidden_size, bias=bias)
+        self[gate] = nn.Linear(hidden_size, intermediate_size, bias=bias)
+        self[up] = nn.Linear(hidden_size, intermediate_size, bias=bias)
+        self[down] = nn.Linear(intermediate_size, hidden_size, bias=bias)
 
     def __call__(self, x: mx.array) -> mx.array:
         """(B, L, hidden_size) -> the same shape."""
-        if self._joined is not None and self._joined.holds(self.gate_proj, self.up_proj):
-            return self.down_proj(self._product(*self._joined(x)))
-        return self.down_proj(self._product(self.gate_proj(x), self.up_proj(x)))
+        gate, up, down = (self[name] for name in self._names)
+        both = self._joined(x) if self._joined is not None and self._joined.holds(gate, up) else (gate(x), up(x))
+        made: mx.array = down(self._product(*both))
+        return made
 
     def fuse(self) -> bool:
         """Compute gate and up as one product, where their matrices are of one kind."""
-        self._joined = side_by_side(self.gate_proj, self.up_proj)
+        gate, up, _ = self._names
+        self._joined = side_by_side(self[gate], self[up])
         return self._joined is not None
 
 
