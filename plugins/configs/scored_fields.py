@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from weightloom.plugins.configs.checks import refuse_non_positive, refuse_too_many_chosen
 from weightloom.plugins.configs.config import refuse_unless
@@ -26,6 +26,7 @@ class ScoredFields(TextFields):
     n_shared_experts: int | None = None
     first_k_dense_replace: int = 0
     moe_layer_freq: int = 1
+    mlp_layer_types: tuple[Literal["dense", "sparse"], ...] | None = None
     n_group: int | None = None
     topk_group: int | None = None
     norm_topk_prob: bool = True
@@ -46,6 +47,9 @@ class ScoredFields(TextFields):
         refuse_too_many_chosen(self.num_experts_per_tok, self.n_routed_experts, self._name("n_routed_experts"))
         if self.groups > 1:
             self._check_groups(of_group)
+        types, count = self.mlp_layer_types, self.num_hidden_layers
+        fits = types is None or len(types) == count
+        refuse_unless(fits, "mlp_layer_types", types, f"an entry for each of num_hidden_layers, {count}")
 
     def _check_groups(self, of_group: int) -> None:
         experts, groups, kept = self.n_routed_experts, self.groups, self.kept_groups
@@ -76,5 +80,7 @@ class ScoredFields(TextFields):
         return self.moe_intermediate_size * (self.n_shared_experts or 0)
 
     def is_sparse(self, layer: int) -> bool:
-        """Say whether a layer, counted from 0, has experts."""
+        """Say whether a layer, counted from 0, has experts: as listed, else by its number."""
+        if self.mlp_layer_types is not None:
+            return self.mlp_layer_types[layer] == "sparse"
         return layer >= self.first_k_dense_replace and layer % self.moe_layer_freq == 0

@@ -59,6 +59,10 @@ class NoCache:
         """Give back what came."""
         return keys, values
 
+    def index(self, keys: mx.array) -> mx.array:
+        """Give back what came."""
+        return keys
+
     def get(self, name: str) -> mx.array | None:
         """Give None: there is no state before the first token."""
         return None
@@ -88,6 +92,28 @@ class FullCache:
         self._keys.write(start, keys)
         self._values.write(start, values)
         return self._keys.read(self._offset), self._values.read(self._offset)
+
+
+class IndexedCache(FullCache):
+    """Keeps all, and of each token a key of an index, by which later ones choose among the tokens."""
+
+    kind = "full, with an index"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._index = _Buffer()
+
+    def index(self, keys: mx.array) -> mx.array:
+        """Take the index's keys of new tokens, (B, heads, L, dims), before `update` takes the others; give all."""
+        self._index.write(self.offset, keys)
+        return self._index.read(self.offset + keys.shape[2])
+
+    def update(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
+        """Keep new keys and values; give all."""
+        given = super().update(keys, values)
+        # While the index has nothing to choose nobody asks for its keys, and what is to be computed would pile up.
+        after: list[mx.array] = mx.depends(list(given), [self._index.read(self.offset)])
+        return after[0], after[1]
 
 
 class SlidingCache:

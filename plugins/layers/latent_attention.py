@@ -91,7 +91,9 @@ class LatentAttention(nn.Module):
 
     def __call__(self, x: mx.array, mask: Mask, cache: Cache) -> mx.array:
         """Mix tokens (B, L, hidden_size); `cache` takes their latent vectors and turned keys."""
-        return self.attended(x, self.compressed(x), mask, cache)
+        position = position_of(cache)
+        latent, keys = self.kept(x, position, cache)
+        return self.mix(self.compressed(x), position, latent, keys, mask)
 
     def compressed(self, x: mx.array) -> mx.array:
         """(B, L, hidden_size) -> what queries are made of, (B, L, query_rank), or x itself."""
@@ -100,14 +102,18 @@ class LatentAttention(nn.Module):
         found: mx.array = self.q_a_layernorm(self.q_a_proj(x))
         return found
 
-    def attended(self, x: mx.array, compressed: mx.array, mask: Mask, cache: Cache) -> mx.array:
-        """Mix tokens x (B, L, hidden_size), given what their queries are made of."""
-        position = position_of(cache)
-        plain, turning = self._queries(compressed)
+    def kept(self, x: mx.array, position: int | mx.array, cache: Cache) -> tuple[mx.array, mx.array]:
+        """Give `cache` what it keeps of tokens (B, L, hidden_size); give latent vectors and turned keys of all."""
         latent, key = mx.split(self.kv_a_proj_with_mqa(x)[:, None], [self._shape.rank], axis=-1)
-        latent, keys = cache.update(self.kv_a_layernorm(latent), self._rope(key, position))
+        return cache.update(self.kv_a_layernorm(latent), self._rope(key, position))
+
+    def mix(
+        self, compressed: mx.array, position: int | mx.array, latent: mx.array, keys: mx.array, mask: Mask
+    ) -> mx.array:
+        """Give what attention makes of tokens, (B, L, hidden_size), by what their queries are made of."""
+        plain, turning = self._queries(compressed)
         turned = self._rope(turning, position)
-        if x.shape[1] > 1 or isinstance(mask, str):
+        if compressed.shape[1] > 1 or isinstance(mask, str):
             mixed = self.expanded(plain, turned, latent, keys, mask)
         else:
             mixed = self.absorbed(plain, turned, latent, keys, mask)

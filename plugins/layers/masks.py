@@ -69,6 +69,15 @@ def _with_itself(seen: mx.array, positions: mx.array) -> mx.array:
     return seen | (positions[:, None] == positions[None, :])
 
 
+def written_out(mask: Mask, length: int, count: int) -> mx.array:
+    """Give a mask for `length` tokens at the end of `count` as an array, True where attention is allowed."""
+    if mask is None:
+        return mx.ones((length, count), mx.bool_)
+    if isinstance(mask, mx.array):
+        return mask
+    return _seen(mx.arange(count - length, count)[:, None], mx.arange(count)[None, :], None)
+
+
 def _all_is_seen(length: int, offset: int, window: Window) -> bool:
     if isinstance(window, Chunked):
         return offset + length <= window.size

@@ -188,4 +188,25 @@ FAMILIES = (
         relaid="DeepseekV3ForCausalLM",
         sizes=LATENT,
     ),
+    Family(
+        "deepseek_v32",
+        (
+            Case("few of the prompt"),
+            Case(
+                "more than the first tokens have, biases, scaled rope, a list of layers, tied",
+                {
+                    "index_topk": 11,
+                    "index_head_dim": 32,
+                    "attention_bias": True,
+                    "n_group": 4,
+                    "topk_group": 2,
+                    "mlp_layer_types": ["sparse", "dense", "sparse"],
+                    "tie_word_embeddings": True,
+                    "rope_parameters": YARN,
+                },
+            ),
+        ),
+        class_name="DeepseekV32ForCausalLM",
+        sizes={**LATENT, "n_group": 1, "topk_group": 1, "index_topk": 5, "index_head_dim": 16, "index_n_heads": 16},
+    ),
 )
