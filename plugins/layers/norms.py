@@ -16,9 +16,9 @@ def rms_norm(eps: float) -> Norm:
     return lambda size: nn.RMSNorm(size, eps)
 
 
-def zero_centred_norm(eps: float) -> Norm:
-    """Give what makes RMS norms whose weight is what is added to 1."""
-    return lambda size: ZeroCentredNorm(size, eps)
+def zero_centred_norm(eps: float, centre: float = 1.0) -> Norm:
+    """Give what makes RMS norms whose weight is what is added to `centre`."""
+    return lambda size: ZeroCentredNorm(size, eps, centre)
 
 
 def narrowing_norm(eps: float) -> Norm:
@@ -32,17 +32,18 @@ def layer_norm(eps: float, bias: bool = True) -> Norm:
 
 
 class ZeroCentredNorm(nn.Module):
-    """An RMS norm that multiplies by 1 + weight (size,), as Gemma's do; the stored weight stays as it is."""
+    """An RMS norm that multiplies by `centre` + weight (size,), Gemma's by 1 + it; the stored weight stays as it is."""
 
-    def __init__(self, size: int, eps: float) -> None:
+    def __init__(self, size: int, eps: float, centre: float = 1.0) -> None:
         super().__init__()
         self._eps = eps
+        self._centre = centre
         self.weight = mx.zeros((size,))
 
     def __call__(self, x: mx.array) -> mx.array:
         """(..., size) -> the same shape, in x's dtype."""
         # Added in float32: 1 + w has fewer bits left for w in 16.
-        return mx.fast.rms_norm(x, 1 + self.weight.astype(mx.float32), self._eps).astype(x.dtype)
+        return mx.fast.rms_norm(x, self._centre + self.weight.astype(mx.float32), self._eps).astype(x.dtype)
 
 
 class NarrowingNorm(nn.RMSNorm):

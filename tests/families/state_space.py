@@ -174,4 +174,32 @@ FAMILIES = (
             "mamba_d_state": 8,
         },
     ),
+    Family(
+        "plamo2",
+        (
+            Case("tied"),
+            Case(
+                "full attention, one layer of three, a head of its own",
+                {
+                    "num_hidden_layers": 4,
+                    "mamba_step": 3,
+                    "attention_window_size": 9,
+                    "full_attention_idx": [1],
+                    "tie_word_embeddings": False,
+                    "hidden_size_per_head": 16,
+                    "mamba_d_conv": 3,
+                },
+            ),
+        ),
+        peer="mlx_lm",
+        sizes={
+            **SIZES,
+            "rms_norm_eps": 1e-6,
+            "hidden_size_per_head": 8,
+            "mamba_d_state": 8,
+            "mamba_num_heads": 4,
+            "tie_word_embeddings": True,
+        },
+        published=("model.layers.layers.1.mixer.qkv_proj.weight", "model.layers.layers.0.mixer.bcdt_proj.weight"),
+    ),
 )
