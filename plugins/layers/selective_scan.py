@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import mlx.core as mx
 
+from weightloom.plugins.layers.linear_recurrence import states_of
+
 # Within a chunk all tokens are done at once, in steps that double how far back they look.
 _CHUNK = 64
 
@@ -22,22 +24,7 @@ def selective_scan(
     made = []
     for start in range(0, x.shape[1], _CHUNK):
         now = slice(start, start + _CHUNK)
-        states = _states(mx.exp(dt[:, now, :, None] * a), (dt * x)[:, now, :, None] * b[:, now, None, :], state)
+        states = states_of(mx.exp(dt[:, now, :, None] * a), (dt * x)[:, now, :, None] * b[:, now, None, :], state)
         made.append((states @ c[:, now, :, None])[..., 0])
         state = states[:, -1]
     return mx.concatenate(made, axis=1), state
-
-
-def _states(decay: mx.array, added: mx.array, state: mx.array) -> mx.array:
-    """Give the state after each token of a chunk, for what decays and what is added there, (B, T, D, N) each.
-
-    Two tokens in a row are as one that decays by both and adds both: after k steps each stands for the 2 ** k up to it.
-    """
-    added = mx.concatenate([added[:, :1] + decay[:, :1] * state[:, None], added[:, 1:]], axis=1)
-    length, reach = decay.shape[1], 1
-    while reach < length:
-        later = added[:, reach:] + decay[:, reach:] * added[:, :-reach]
-        added = mx.concatenate([added[:, :reach], later], axis=1)
-        decay = mx.concatenate([decay[:, :reach], decay[:, reach:] * decay[:, :-reach]], axis=1)
-        reach *= 2
-    return added

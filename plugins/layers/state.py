@@ -51,6 +51,12 @@ class StateCache:
         self._offset += length
 
 
+def positions_of(state: State, length: int) -> mx.array:
+    """Give the positions of the next `length` tokens, (L,), or with padding (B, L), below 0 for what is no token."""
+    positions = mx.arange(state.offset, state.offset + length)
+    return positions if state.padding is None else positions - state.padding[:, None]
+
+
 def without_padding(x: mx.array, state: State) -> mx.array:
     """Give x (B, L, ...) with 0 for the tokens that fill up a row, so that they leave no trace in a state."""
     if state.padding is None or (state.offset and x.shape[1] == 1):

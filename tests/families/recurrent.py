@@ -130,4 +130,26 @@ FAMILIES = (
         spread=0.2,
         older={"num_local_experts": "num_experts"},
     ),
+    Family(
+        "recurrent_gemma",
+        (
+            Case("two in three are recurrent", {"num_key_value_heads": 1}),
+            Case(
+                "attention first, biases, no ties, a wide recurrence",
+                {
+                    "block_types": ["attention", "recurrent"],
+                    "attention_bias": True,
+                    "tie_word_embeddings": False,
+                    "lru_width": 64,
+                    "conv1d_width": 3,
+                    "logits_soft_cap": 4.0,
+                    "hidden_activation": "silu",
+                    "rope_parameters": {"rope_type": "default", "rope_theta": 5000.0, "partial_rotary_factor": 1.0},
+                },
+            ),
+        ),
+        class_name="RecurrentGemmaForCausalLM",
+        sizes={**SIZES, "attention_window_size": 9},
+        spread=0.2,
+    ),
 )
