@@ -1,7 +1,8 @@
-"""DeepSeek-V3 (arXiv 2412.19437) and R1, and Kimi K2, which differs in numbers alone: latent attention, scored experts.
+"""DeepSeek-V3 (arXiv 2412.19437) and R1, Kimi K2 and GLM-4.7 Flash: latent attention, experts by corrected scores.
 
-Experts are chosen by corrected scores, in the best groups. Parameters are named as Transformers 5 names those of
-DeepseekV3ForCausalLM. Layers that guess further tokens, behind the others, are kept for saving and not run.
+They differ in numbers alone; a config of the last, which Transformers calls glm4_moe_lite, lists the layers that have
+experts, or all but the first have. Parameters are named as Transformers 5 names those of DeepseekV3ForCausalLM and
+Glm4MoeLiteForCausalLM. Layers that guess further tokens, behind the others, are kept for saving and not run.
 """
 
 from __future__ import annotations
@@ -48,6 +49,29 @@ class Fields(ScoredFields, LatentFields):
     rope_interleave: bool = True
 
 
+@dataclass(frozen=True, kw_only=True)
+class LiteFields(Fields):
+    """What config.json of glm4_moe_lite says; defaults are the published ones."""
+
+    vocab_size: int = 154880
+    hidden_size: int = 2048
+    intermediate_size: int = 10240
+    num_hidden_layers: int = 47
+    num_attention_heads: int = 20
+    max_position_embeddings: int = 202752
+    rms_norm_eps: float = 1e-5
+    moe_intermediate_size: int = 1536
+    n_routed_experts: int = 64
+    num_experts_per_tok: int = 4
+    first_k_dense_replace: int = 1
+    n_group: int | None = 1
+    topk_group: int | None = 1
+    routed_scaling_factor: float = 1.8
+    q_lora_rank: int | None = 768
+    qk_nope_head_dim: int = 192
+    v_head_dim: int = 256
+
+
 @dataclass(frozen=True)
 class Config:
     """A config that fits together."""
@@ -59,8 +83,16 @@ class Config:
 
 
 def read_config(content: Mapping[str, Any]) -> Config:
-    """Read config.json's content; raises ConfigError naming the field that is off."""
-    fields = read(Fields, content)
+    """Read a DeepSeek-V3's config.json; raises ConfigError naming the field that is off."""
+    return _checked(read(Fields, content), content)
+
+
+def read_lite(content: Mapping[str, Any]) -> Config:
+    """Read a GLM-4.7 Flash's config.json; raises ConfigError naming the field that is off."""
+    return _checked(read(LiteFields, content), content)
+
+
+def _checked(fields: Fields, content: Mapping[str, Any]) -> Config:
     fields.check()
     fields.check_parts()
     fields.check_experts()
@@ -86,6 +118,8 @@ def build(config: Config) -> CausalLM:
     return CausalLM(decoder, fields.tie_word_embeddings)
 
 
+SHARDING = {r"^(model\.embed_tokens|lm_head)\.": "vocab", **HEAD_CUTS, **CUTS}
+
 DEEPSEEK_V3 = Architecture(
     name="deepseek_v3",
     model_types=("deepseek_v3", "kimi_k2"),
@@ -96,17 +130,29 @@ DEEPSEEK_V3 = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
-    sharding={r"^(model\.embed_tokens|lm_head)\.": "vocab", **HEAD_CUTS, **CUTS},
+    sharding=SHARDING,
+)
+GLM4_MOE_LITE = Architecture(
+    name="glm4_moe_lite",
+    model_types=("glm4_moe_lite",),
+    class_names=("Glm4MoeLiteForCausalLM",),
+    task="generate",
+    by_request=("rerank",),
+    read_config=read_lite,
+    build=build,
+    fields=LiteFields,
+    adapters=("lora", "dora"),
+    sharding=SHARDING,
 )
 
 
 class Plugin:
-    """Offers DeepSeek-V3."""
+    """Offers both."""
 
     @hookimpl
     def weightloom_architectures(self) -> tuple[Architecture, ...]:
-        """Offer DeepSeek-V3."""
-        return (DEEPSEEK_V3,)
+        """Offer DeepSeek-V3 and GLM-4.7 Flash."""
+        return (DEEPSEEK_V3, GLM4_MOE_LITE)
 
 
 PLUGIN = Plugin()

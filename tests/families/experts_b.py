@@ -209,4 +209,24 @@ FAMILIES = (
         class_name="DeepseekV32ForCausalLM",
         sizes={**LATENT, "n_group": 1, "topk_group": 1, "index_topk": 5, "index_head_dim": 16, "index_n_heads": 16},
     ),
+    Family(
+        "glm4_moe_lite",
+        (
+            Case("all but the first have experts"),
+            Case(
+                "a list of layers, queries of the hidden state, groups, scaled rope, tied",
+                {
+                    "mlp_layer_types": ["sparse", "dense", "sparse"],
+                    "q_lora_rank": None,
+                    "v_head_dim": 24,
+                    "n_group": 4,
+                    "topk_group": 2,
+                    "tie_word_embeddings": True,
+                    "rope_parameters": YARN,
+                },
+            ),
+        ),
+        class_name="Glm4MoeLiteForCausalLM",
+        sizes={name: size for name, size in LATENT.items() if name != "first_k_dense_replace"},
+    ),
 )
