@@ -67,6 +67,17 @@ def read_rope(
     return found
 
 
+def refuse_changing(config: RopeConfig) -> None:
+    """Raise ConfigError for a rope whose frequencies change with the length of the context."""
+    contexts = {config.kind.context(config.rotation, length) for length in (1, 2**40)}
+    refuse_unless(
+        len(contexts) == 1,
+        "rope_type",
+        type(config.kind).__name__,
+        "a rope whose frequencies are the same at every length",
+    )
+
+
 def _rotation(section: Section, head_dim: int, trained: int, default_theta: float, default_part: float) -> Rotation:
     theta = _number("rope_theta", section, default_theta)
     part = _number("partial_rotary_factor", section, default_part)

@@ -1,6 +1,6 @@
 """Dense decoders as Llama has them: attention, then a gated feed-forward layer, in each of the blocks.
 
-What such a config comes to, and its module. A family whose attention does a step in its own way hands in its class.
+What such a config comes to, and its module. A family that makes a part in its own way hands in what makes it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import mlx.core as mx
 import mlx.nn as nn
 
 from weightloom.plugins.configs.checks import window_of
@@ -17,22 +18,19 @@ from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.blocks import Block
-from weightloom.plugins.layers.decoder import CausalLM, Decoder
+from weightloom.plugins.layers.cuts import DENSE
+from weightloom.plugins.layers.decoder import CausalLM, Decoder, Layer
+from weightloom.plugins.layers.masks import Window
 from weightloom.plugins.layers.mlp import GatedMlp
-from weightloom.plugins.layers.norms import rms_norm
+from weightloom.plugins.layers.norms import Norm, rms_norm
 from weightloom.plugins.layers.rope import Rope
 
-SHARDING: Mapping[str, str] = {
-    r"^(model\.embed_tokens|lm_head)\.": "vocab",
-    r"self_attn\.[qkv]_proj\.": "column",
-    r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
-    r"mlp\.(gate|up)_proj\.": "column",
-    r"mlp\.down_proj\.(weight|scales|biases)$": "row",
-}
+SHARDING = DENSE
 """How such a decoder is cut for tensor parallelism."""
 
 MakeAttention = Callable[[AttentionShape, Rope | None], nn.Module]
 MakeMlp = Callable[[int, int, Activation, bool], nn.Module]
+MakeBlock = Callable[[nn.Module, nn.Module, int, Norm, Window], Layer]
 
 
 @dataclass(frozen=True)
@@ -54,6 +52,7 @@ class DenseConfig:
         layer_types: tuple[str, ...],
         shape: AttentionShape | None = None,
         default_theta: float = 10000.0,
+        default_part: float = 1.0,
     ) -> DenseConfig:
         """Give what a config comes to; raises ConfigError, naming the field, where its parts do not fit."""
         trained = fields.max_position_embeddings
@@ -63,7 +62,7 @@ class DenseConfig:
             activation(fields.hidden_act),
             layer_types,
             tuple(window_of(each, fields.sliding_window) for each in layer_types),
-            read_rope(content, fields.head_size, trained, default_theta, layer_types),
+            read_rope(content, fields.head_size, trained, default_theta, layer_types, default_part),
         )
 
 
@@ -72,21 +71,30 @@ def build_dense(
     attention: MakeAttention = Attention,
     mlp: MakeMlp = GatedMlp,
     turns: Sequence[bool] | None = None,
+    block: MakeBlock = Block,
+    rope: Callable[[RopeConfig, int], Rope] = Rope,
+    norm: Callable[[float], Norm] = rms_norm,
+    embed_scale: float = 1.0,
+    finish: Callable[[mx.array], mx.array] | None = None,
 ) -> CausalLM:
-    """Make the module; its parameters are not computed. `turns` says whose heads turn, by layer; without it, all do."""
+    """Make the module; its parameters are not computed.
+
+    `turns` says whose heads turn, by layer; without it, all do. `embed_scale` and `finish` are as for `Decoder` and
+    `CausalLM`, the others what makes each part.
+    """
     fields = config.fields
     turns = turns or [True] * fields.num_hidden_layers
-    ropes = {name: Rope(rope, config.attention.head_dim) for name, rope in config.ropes.items()}
-    norm = rms_norm(fields.rms_norm_eps)
+    ropes = {name: rope(each, config.attention.head_dim) for name, each in config.ropes.items()}
+    normed = norm(fields.rms_norm_eps)
     blocks = [
-        Block(
+        block(
             attention(config.attention, ropes[layer_type] if turned else None),
             mlp(fields.hidden_size, fields.intermediate_size, config.act, fields.mlp_bias),
             fields.hidden_size,
-            norm,
+            normed,
             window,
         )
         for layer_type, window, turned in zip(config.layer_types, config.windows, turns, strict=True)
     ]
-    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks)
-    return CausalLM(decoder, fields.tie_word_embeddings)
+    decoder = Decoder(fields.vocab_size, fields.hidden_size, normed(fields.hidden_size), blocks, embed_scale)
+    return CausalLM(decoder, fields.tie_word_embeddings, finish)

@@ -92,6 +92,11 @@ class Rope:
         return mx.where(mx.arange(head_dim) < dims, factor, 1.0).astype(mx.float32)
 
 
+def interleaved(config: RopeConfig, head_dim: int) -> Rope:
+    """Give a rope that turns neighbours against each other."""
+    return Rope(config, head_dim, interleaved=True)
+
+
 def _last(offset: int | mx.array) -> int:
     """Give the offset of the longest row."""
     return offset if isinstance(offset, int) else int(cast(int, offset.max().item()))

@@ -1,0 +1,27 @@
+"""How usual decoders' parameters are cut among ranks: patterns on names, for an architecture's `sharding`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+VOCABULARY: Mapping[str, str] = {r"^(model\.embed_tokens|lm_head)\.": "vocab"}
+"""Embeddings and head."""
+
+HEADS: Mapping[str, str] = {
+    r"self_attn\.[qkv]_proj\.": "column",
+    r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
+}
+"""Attention whose heads know nothing of each other."""
+
+_DOWN = {r"mlp\.down_proj\.(weight|scales|biases)$": "row"}
+GATED: Mapping[str, str] = {r"mlp\.(gate|up)_proj\.": "column", **_DOWN}
+"""Gated feed-forward layers."""
+
+FUSED: Mapping[str, str] = {r"mlp\.gate_up_proj\.": "packed", **_DOWN}
+"""Those with gate and up in one matrix."""
+
+PLAIN: Mapping[str, str] = {r"mlp\.up_proj\.": "column", **_DOWN}
+"""Those without a gate."""
+
+DENSE: Mapping[str, str] = {**VOCABULARY, **HEADS, **GATED}
+"""All of a decoder such as Llama."""

@@ -1,0 +1,119 @@
+"""Dense decoders: GLM-4, EXAONE 4, ERNIE 4.5, Hunyuan, OLMo 2 and 3."""
+
+from tests.families.family import SIZES, Case, Family
+
+LAYER_TYPES = ["sliding_attention", "full_attention", "sliding_attention"]
+LLAMA3 = {
+    "rope_type": "llama3",
+    "rope_theta": 5000.0,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 16,
+}
+# The published ids of padding lie beyond so few tokens.
+UNPADDED = {**SIZES, "pad_token_id": None}
+
+FAMILIES = (
+    Family(
+        "glm",
+        (
+            Case("half turns", {"head_dim": 8}),
+            Case("no biases, tied", {"head_dim": 16, "attention_bias": False, "tie_word_embeddings": True}),
+        ),
+        class_name="GlmForCausalLM",
+        sizes=UNPADDED,
+    ),
+    Family(
+        "glm4",
+        (
+            Case("half turns, wide heads", {"head_dim": 16}),
+            Case(
+                "a quarter turns, no biases, tied",
+                {
+                    "head_dim": 8,
+                    "attention_bias": False,
+                    "tie_word_embeddings": True,
+                    "rope_parameters": {"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.25},
+                },
+            ),
+        ),
+        class_name="Glm4ForCausalLM",
+        sizes=UNPADDED,
+    ),
+    Family(
+        "exaone4",
+        (
+            Case("hybrid, llama3", {"sliding_window": 9, "layer_types": LAYER_TYPES, "rope_parameters": LLAMA3}),
+            Case(
+                "no window, tied",
+                {"sliding_window": None, "layer_types": ["full_attention"] * 3, "tie_word_embeddings": True},
+            ),
+            Case("by pattern", {"sliding_window": 9, "sliding_window_pattern": 2}),
+        ),
+        class_name="Exaone4ForCausalLM",
+    ),
+    Family(
+        "ernie4_5",
+        (
+            Case("tied, wide heads", {"head_dim": 16}),
+            Case("biases", {"use_bias": True, "tie_word_embeddings": False, "head_dim": None}),
+        ),
+        class_name="Ernie4_5ForCausalLM",
+    ),
+    Family(
+        "hunyuan_v1_dense",
+        (
+            Case(
+                "alpha",
+                {
+                    "head_dim": 16,
+                    "rope_parameters": {"rope_type": "dynamic", "rope_theta": 500.0, "alpha": 1000.0, "factor": 1.0},
+                },
+            ),
+            Case(
+                "linear, biases, tied",
+                {
+                    "head_dim": 8,
+                    "attention_bias": True,
+                    "tie_word_embeddings": True,
+                    "rope_parameters": {"rope_type": "linear", "rope_theta": 500.0, "factor": 2.0},
+                },
+            ),
+        ),
+        class_name="HunYuanDenseV1ForCausalLM",
+    ),
+    Family(
+        "olmo2",
+        (
+            Case("plain"),
+            Case("biases, tied", {"attention_bias": True, "tie_word_embeddings": True, "rope_parameters": LLAMA3}),
+        ),
+        class_name="Olmo2ForCausalLM",
+        sizes={**SIZES, "num_key_value_heads": 2},
+    ),
+    Family(
+        "olmo3",
+        (
+            Case("windows by pattern", {"sliding_window": 9, "num_hidden_layers": 4}),
+            Case(
+                "windows as listed, yarn, tied",
+                {
+                    "sliding_window": 7,
+                    "layer_types": LAYER_TYPES,
+                    "tie_word_embeddings": True,
+                    "rope_parameters": {
+                        "full_attention": {
+                            "rope_type": "yarn",
+                            "rope_theta": 5000.0,
+                            "factor": 4.0,
+                            "original_max_position_embeddings": 16,
+                        },
+                        "sliding_attention": {"rope_type": "default", "rope_theta": 5000.0},
+                    },
+                },
+            ),
+        ),
+        class_name="Olmo3ForCausalLM",
+    ),
+)
