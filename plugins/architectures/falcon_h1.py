@@ -118,14 +118,14 @@ class ScaledMlp(GatedMlp):
 
     def __init__(self, config: Config) -> None:
         fields = config.fields
-        super().__init__(fields.hidden_size, fields.intermediate_size, config.act, fields.mlp_bias)
-        self._factors = fields.mlp_multipliers or (1.0, 1.0)
+        gate, given = fields.mlp_multipliers or (1.0, 1.0)
+        sizes = (fields.hidden_size, fields.intermediate_size)
+        super().__init__(*sizes, lambda x: config.act(x * gate), fields.mlp_bias)
+        self._given = given
 
     def __call__(self, x: mx.array) -> mx.array:
         """(B, L, hidden_size) -> the same shape."""
-        gate, down = self._factors
-        made: mx.array = self.down_proj(self._product(self.gate_proj(x) * gate, self.up_proj(x)))
-        return made * down
+        return super().__call__(x) * self._given
 
 
 class ScaledMixer(Mamba2Mixer):

@@ -160,7 +160,7 @@ def shared_out(group: mx.distributed.Group) -> Mix:
     """Give how experts are put together of which each rank has some, whole: it does its own share of every token's."""
 
     def mix(experts: Experts, tokens: mx.array, chosen: mx.array, weights: mx.array) -> mx.array:
-        local, inside = own_rows(chosen, experts.gate_up_proj.shape[0], group)
+        local, inside = own_rows(chosen, experts.down_proj.shape[0], group)
         own = weighted_sum(experts, tokens, local, mx.where(inside, weights, 0))
         return mx.distributed.all_sum(own, group=group)
 
