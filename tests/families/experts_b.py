@@ -229,4 +229,33 @@ FAMILIES = (
         class_name="Glm4MoeLiteForCausalLM",
         sizes={name: size for name, size in LATENT.items() if name != "first_k_dense_replace"},
     ),
+    Family(
+        "exaone_moe",
+        (
+            Case("the second layer is full", {"sliding_window_pattern": 2}),
+            Case(
+                "lists of layers, wide heads, groups, two shared, scaled rope, tied",
+                {
+                    "layer_types": ["full_attention", "sliding_attention", "sliding_attention"],
+                    "mlp_layer_types": ["sparse", "dense", "sparse"],
+                    "head_dim": 16,
+                    "n_group": 4,
+                    "topk_group": 2,
+                    "num_shared_experts": 2,
+                    "norm_topk_prob": False,
+                    "tie_word_embeddings": True,
+                    "rope_parameters": YARN,
+                },
+            ),
+        ),
+        class_name="ExaoneMoeForCausalLM",
+        sizes={
+            **SIZES,
+            "moe_intermediate_size": 32,
+            "num_experts": 8,
+            "num_shared_experts": 1,
+            "num_experts_per_tok": 3,
+            "sliding_window": 9,
+        },
+    ),
 )
