@@ -87,6 +87,15 @@ def window_of(layer_type: str, sliding_window: int | None) -> int | None:
     return sliding_window
 
 
+def refuse_lonely_borrowers(layer_types: Sequence[str], borrowers: int) -> None:
+    """Raise ConfigError where the last `borrowers` layers have none of their type before them to borrow from."""
+    lenders = len(layer_types) - borrowers
+    lend = set(layer_types[:lenders]) if borrowers >= 0 else set()
+    fine = borrowers >= 0 and lend >= set(layer_types)
+    before = f"a layer of each of layer_types' types before them, among {len(layer_types)}"
+    refuse_unless(fine, "num_kv_shared_layers", borrowers, before)
+
+
 def refuse_bidirectional(value: object) -> None:
     """Raise ConfigError for use_bidirectional_attention: an encoder, whose answers are no generating model's."""
     refuse_unless(not value, "use_bidirectional_attention", value, "false or null, for a model that generates")

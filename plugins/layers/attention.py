@@ -13,7 +13,7 @@ from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.attending import attend
 from weightloom.plugins.layers.cache import Cache, position_of
 from weightloom.plugins.layers.masks import Mask
-from weightloom.plugins.layers.norms import Norm
+from weightloom.plugins.layers.norms import Norm, UnweightedNorm, rms_norm
 from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.layers.side_by_side import SideBySide, side_by_side
 
@@ -68,12 +68,23 @@ class Attention(nn.Module):
 
     def attended(self, queries: mx.array, keys: mx.array, values: mx.array, mask: Mask, cache: Cache) -> mx.array:
         """Attend with queries, keys and values as projected, (B, L, heads, head_dim) -> (B, L, heads * head_dim)."""
-        queries, keys, values = (_by_head(each) for each in self.normed(queries, keys, values))
-        position, seen, new = position_of(cache), cache.offset, queries.shape[2]
+        queries, keys, values = (by_head(each) for each in self.normed(queries, keys, values))
+        position, seen = position_of(cache), cache.offset
         queries, keys = self.placed(queries, keys, position)
-        keys, values = cache.update(keys, values)
+        return self.over(queries, *cache.update(keys, values), mask, seen, position)
+
+    def over(
+        self,
+        queries: mx.array,
+        keys: mx.array,
+        values: mx.array,
+        mask: Mask,
+        seen: int,
+        position: int | mx.array,
+    ) -> mx.array:
+        """Attend to what a cache gives that had seen `seen` tokens before; (B, L, heads * head_dim)."""
         if self._rope is not None:
-            keys = self._rope.brought(keys, new, seen, position)
+            keys = self._rope.brought(keys, queries.shape[2], seen, position)
         mixed = self.mixed(queries, keys, values, mask)
         return mixed.transpose(0, 2, 1, 3).flatten(2)
 
@@ -156,6 +167,18 @@ class WideNormAttention(Attention):
         return queries, keys, values
 
 
+class ValueNormAttention(Attention):
+    """The same with norms of heads of queries, keys and values; that of values has no weight (Gemma 3n)."""
+
+    def __init__(self, shape: AttentionShape, rope: Rope | None, norm_eps: float) -> None:
+        super().__init__(shape, rope, rms_norm(norm_eps))
+        self.v_norm = UnweightedNorm(norm_eps)
+
+    def normed(self, queries: mx.array, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array, mx.array]:
+        """Norm all three, (B, L, heads, head_dim) each."""
+        return self.q_norm(queries), self.k_norm(keys), self.v_norm(values)
+
+
 class FusedAttention(Attention):
     """The same with q, k and v in one matrix `qkv_proj`, queries first, whole heads each; and `o_proj`."""
 
@@ -176,7 +199,7 @@ class FusedAttention(Attention):
         return queries, keys, values
 
 
-def _by_head(x: mx.array) -> mx.array:
+def by_head(x: mx.array) -> mx.array:
     """(B, L, heads, head_dim) -> (B, heads, L, head_dim)."""
     return x.transpose(0, 2, 1, 3)
 

@@ -86,8 +86,13 @@ class SandwichBlock(nn.Module):
     def __call__(self, x: mx.array, mask: Mask, cache: Cache) -> mx.array:
         """(B, L, hidden_size) -> the same shape."""
         x = x + self.post_attention_layernorm(self.self_attn(self.input_layernorm(x), mask, cache))
-        added: mx.array = self.post_feedforward_layernorm(self.mlp(self.pre_feedforward_layernorm(x)))
+        added: mx.array = self.post_feedforward_layernorm(self.fed(x))
         return x + added
+
+    def fed(self, x: mx.array) -> mx.array:
+        """(B, L, hidden_size) -> what is normed and added: that of the feed-forward layer, on the normed."""
+        made: mx.array = self.mlp(self.pre_feedforward_layernorm(x))
+        return made
 
     def make_cache(self) -> Cache:
         """Give an empty cache."""

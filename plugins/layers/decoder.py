@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -87,15 +87,19 @@ class Decoder(nn.Module):
 
     def under(self, mask_of: Callable[[Window], Mask], tokens: mx.array, caches: Sequence[Cache]) -> mx.array:
         """Give hidden states as a call does, under masks of another kind: `mask_of` gives that of a window."""
-        layers, first = self.blocks, caches[0]
-        masks = {window: mask_of(window) for window in {layer.window for layer in layers}}
+        first = caches[0]
+        masks = {window: mask_of(window) for window in {layer.window for layer in self.blocks}}
         norm = self[self._names.norm]
         dtype = norm.weight.dtype
-        x: mx.array = self._handover.take(self.embed(tokens, first, dtype))
-        for layer, own in zip(layers, caches, strict=True):
-            x = layer(x, masks[layer.window], own)
+        x = self.through(self._handover.take(self.embed(tokens, first, dtype)), tokens, masks, caches)
         last: mx.array = norm(self._handover.give(x, dtype))
         return last
+
+    def through(self, x: mx.array, tokens: mx.array, masks: Mapping[Window, Mask], caches: Sequence[Cache]) -> mx.array:
+        """Put x (B, L, hidden_size), which tokens (B, L) became, through the layers; the shape stays."""
+        for layer, own in zip(self.blocks, caches, strict=True):
+            x = layer(x, masks[layer.window], own)
+        return x
 
     def embed(self, tokens: mx.array, first: Cache, dtype: mx.Dtype) -> mx.array:
         """Tokens (B, L) int -> what the first layer works on, (B, L, hidden_size), `dtype`; `first` is its cache."""

@@ -7,7 +7,7 @@ from typing import Protocol
 import mlx.core as mx
 import mlx.nn as nn
 
-from weightloom.plugins.layers.cache import Cache
+from weightloom.plugins.layers.cache import Cache, CountingCache
 from weightloom.plugins.layers.masks import Mask, Window
 
 
@@ -67,23 +67,8 @@ class Stage:
         return mx.distributed.all_gather(sent, group=self._group)[-batch:]
 
 
-class ElsewhereCache:
+class ElsewhereCache(CountingCache):
     """The cache of a layer of another rank: counts tokens and keeps nothing."""
-
-    padding: mx.array | None = None
-
-    def __init__(self) -> None:
-        self._offset = 0
-
-    @property
-    def offset(self) -> int:
-        """Tokens seen so far, padding among them."""
-        return self._offset
-
-    def update(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
-        """Count, and give back what came."""
-        self._offset += keys.shape[2]
-        return keys, values
 
 
 class Elsewhere(nn.Module):

@@ -66,6 +66,40 @@ FAMILIES = (
         sizes={**WIDE, "query_pre_attn_scalar": 16},
     ),
     Family(
+        "gemma3n_text",
+        (
+            Case("streams, shared keys and values", {"activation_sparsity_pattern": [0.9, 0.0, 0.0, 0.0, 0.0]}),
+            Case(
+                "another active stream, unscaled, sizes by layer, untied, no sharing",
+                {
+                    "num_hidden_layers": 3,
+                    "layer_types": ["full_attention", "full_attention", "sliding_attention"],
+                    "intermediate_size": [64, 32, 96],
+                    "activation_sparsity_pattern": [0.0, 0.5, 0.3],
+                    "altup_num_inputs": 3,
+                    "altup_active_idx": 1,
+                    "altup_correct_scale": False,
+                    "num_kv_shared_layers": 0,
+                    "tie_word_embeddings": False,
+                    "attention_bias": True,
+                    "rope_parameters": BY_TYPE,
+                    "final_logit_softcapping": 2.0,
+                },
+            ),
+        ),
+        class_name="Gemma3nForCausalLM",
+        sizes={
+            **WIDE,
+            "num_hidden_layers": 5,
+            "layer_types": ["sliding_attention", "full_attention"] * 2 + ["sliding_attention"],
+            "sliding_window": 9,
+            "num_kv_shared_layers": 2,
+            "laurel_rank": 8,
+            "vocab_size_per_layer_input": 48,
+            "hidden_size_per_layer_input": 32,
+        },
+    ),
+    Family(
         "cohere",
         (
             Case("tied, scaled scores"),
