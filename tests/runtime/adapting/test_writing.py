@@ -312,9 +312,9 @@ def test_of_a_family_that_has_rules_and_no_architecture(tmp_path: Path, cli: Cli
     """Names of experts go through the rules all the same."""
     base = write_model(tmp_path / "base", "mixtral")
     content = json.loads((base / "config.json").read_text())
-    content |= {"model_type": "minimax_m2", "architectures": ["MiniMaxM2ForCausalLM"]}
+    content |= {"model_type": "minimax_m3_vl", "architectures": ["MiniMaxM3VLForConditionalGeneration"]}
     (base / "config.json").write_text(json.dumps(content))
-    assert "no architecture for 'minimax_m2' is installed" in cli("plan", base).out
+    assert "no architecture for 'minimax_m3_vl' is installed" in cli("plan", base).out
     made = adapter(tmp_path / "one", peft_experts() | pair())
     stacked = converted(cli, base, made, tmp_path / "mlx", "mlx")
     assert tensors(stacked)["model.layers.1.block_sparse_moe.switch_mlp.up_proj.lora_b"].shape == (4, 24, 2)
