@@ -102,7 +102,7 @@ class Mamba2Mixer(nn.Module):
 
     def _scanned(self, x: mx.array, dt: mx.array, b: mx.array, c: mx.array, cache: State) -> mx.array:
         """Inputs (B, L, heads, head_dim) and what ssd takes beside them -> float32 of the same shape."""
-        steps = mx.clip(softplus((dt + self.dt_bias).astype(mx.float32)), *self._shape.limits)
+        steps = mx.clip(softplus(dt.astype(mx.float32) + self.dt_bias.astype(mx.float32)), *self._shape.limits)
         y, state = ssd(x, steps, -mx.exp(self.A_log.astype(mx.float32)), b, c, cache.get("scan"))
         cache.put(x.shape[1], scan=state)
         return y + x * self.D.astype(mx.float32)[:, None]

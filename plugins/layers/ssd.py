@@ -28,10 +28,9 @@ def ssd(
     if state is None:
         state = mx.zeros((batch, heads, dims, numbers))
     state = state.reshape(batch, groups, -1, dims, numbers)
-    made = []
+    made, step = [], _one if length == 1 else _chunk
     for start in range(0, length, _CHUNK):
         now = slice(start, start + _CHUNK)
-        step = _one if length == 1 else _chunk
         y, state = step(x[..., now, :], decay[..., now], b[..., now, :], c[..., now, :], state)
         made.append(y)
     y = mx.concatenate(made, axis=3).transpose(0, 3, 1, 2, 4)
