@@ -58,6 +58,7 @@ ACTIVATIONS: dict[str, Activation] = {
     "gelu_pytorch_tanh": gelu_tanh,
     "relu": relu,
     "relu2": relu_squared,
+    "sqrelu": relu_squared,
 }
 
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import mlx.core as mx
 
+from weightloom.plugins.layers.chunks import chunk_size, in_chunks, inverse_of_unit_lower
+
 _CHUNK = 64
 
 
@@ -64,10 +66,10 @@ def _many(
 ) -> tuple[mx.array, mx.array]:
     """Do tokens by chunks."""
     length = keys.shape[2]
-    size = min(_CHUNK, 1 << (length - 1).bit_length())
+    size = chunk_size(length, _CHUNK)
     # What fills up the last chunk writes nothing and lets nothing decay.
     queries, keys, values, decays, rates = (
-        _chunks(each, size) for each in (queries, keys, values, decays[..., None], rates[..., None])
+        in_chunks(each, size) for each in (queries, keys, values, decays[..., None], rates[..., None])
     )
     earlier = mx.tri(size, k=-1, dtype=mx.bool_)
     # Summed for each pair: differences of sums over a chunk would lose what little a late token decays.
@@ -75,7 +77,7 @@ def _many(
     between = mx.where(mx.tri(size, dtype=mx.bool_), mx.exp(since), 0)
     begun = mx.exp(mx.cumsum(decays, axis=-2))
     system = mx.where(earlier, rates * (keys @ keys.swapaxes(-1, -2)) * between, mx.eye(size))
-    solution = _inverse(system)
+    solution = inverse_of_unit_lower(system)
     wanted, seen = solution @ (rates * values), solution @ (rates * begun * keys)
     scores = (queries @ keys.swapaxes(-1, -2)) * between
     far, left = queries * begun, keys * between[..., -1, :, None]
@@ -86,23 +88,3 @@ def _many(
         read.append(far[:, :, at] @ memory + scores[:, :, at] @ written)
         memory = whole[:, :, at] * memory + left[:, :, at].swapaxes(-1, -2) @ written
     return mx.concatenate(read, axis=2)[:, :, :length], memory
-
-
-def _chunks(x: mx.array, size: int) -> mx.array:
-    """(B, H, L, D) -> (B, H, chunks, size, D), filled up with 0."""
-    more = -x.shape[2] % size
-    filled = mx.pad(x, [(0, 0), (0, 0), (0, more), (0, 0)]) if more else x
-    return filled.reshape(*x.shape[:2], -1, size, x.shape[3])
-
-
-def _inverse(lower: mx.array) -> mx.array:
-    """Invert lower triangular matrices (..., n, n) with 1 on the diagonal, n a power of two, by halves."""
-    size = lower.shape[-1]
-    if size == 1:
-        return mx.ones_like(lower)
-    half = size // 2
-    both = _inverse(mx.stack([lower[..., :half, :half], lower[..., half:, half:]]))
-    first, last = both[0], both[1]
-    corner = -(last @ lower[..., half:, :half] @ first)
-    above = mx.concatenate([first, mx.zeros_like(first)], axis=-1)
-    return mx.concatenate([above, mx.concatenate([corner, last], axis=-1)], axis=-2)

@@ -152,4 +152,37 @@ FAMILIES = (
         sizes={**SIZES, "attention_window_size": 9},
         spread=0.2,
     ),
+    Family(
+        "rwkv7",
+        (
+            Case("plain"),
+            Case(
+                "tied, wide heads, odd ranks",
+                {
+                    "tie_word_embeddings": True,
+                    "head_dim": 16,
+                    "norm_eps": 4e-5,
+                    "a_low_rank_dim": 5,
+                    "v_low_rank_dim": 3,
+                    "gate_low_rank_dim": 32,
+                },
+            ),
+        ),
+        peer="mlx_lm",
+        # mlx-lm adds 64e-5 in its group norm, whatever the size of heads.
+        sizes={
+            "vocab_size": 64,
+            "hidden_size": 32,
+            "intermediate_size": 64,
+            "num_hidden_layers": 3,
+            "head_dim": 8,
+            "norm_eps": 8e-5,
+            "decay_low_rank_dim": 8,
+            "gate_low_rank_dim": 8,
+            "a_low_rank_dim": 8,
+            "v_low_rank_dim": 8,
+            "tie_word_embeddings": False,
+        },
+        published=("model.layers.1.attn.v_lora.lora.2.bias", "model.layers.0.pre_norm.weight"),
+    ),
 )

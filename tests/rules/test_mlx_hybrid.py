@@ -48,6 +48,11 @@ CASES: Mapping[str, tuple[Mapping[str, Any], Shapes, Shapes]] = {
         conv(f"{AT}.temporal_block.conv_1d.weight", True),
         conv(f"{AT}.temporal_block.conv_1d.weight", False),
     ),
+    "rwkv7": (
+        {"head_dim": 4},
+        at(f"{AT}.attn", {"k_k": (2, 4), "g_norm.bias": (2, 4), "r_k": (2, 4)}),
+        at(f"{AT}.attn", {"k_k": (H,), "g_norm.bias": (H,), "r_k": (2, 4)}),
+    ),
     "jamba": (
         {},
         conv(f"{AT}.mamba.conv1d.weight", True) | at(f"{AT}.feed_forward.switch_mlp", SWITCH),

@@ -52,8 +52,15 @@ def _stacked_experts(state: State, config: Config) -> State:
     return found
 
 
+def _flat_heads(state: State, config: Config) -> State:
+    """Give vectors of heads as one vector, as files have them; mlx-lm itself leads back."""
+    per_head = re.compile(r"\.attn\.(k_k|k_a|g_norm\.(weight|bias))$")
+    return {name: array.reshape(-1) if per_head.search(name) else array for name, array in state.items()}
+
+
 RELAYINGS: Mapping[str, Relaying] = {
     "kimi_k2": Relaying(reference=_stacked_experts),
+    "rwkv7": Relaying(published=_flat_heads),
 }
 
 
