@@ -48,6 +48,7 @@ class Architecture:
     or written by, its own among them, and its config, and gives those to use in their place (`RuleSet.map_ops` and
     `rule.replace` make such). Rules that ship for a class or model type are for the architecture that ships: one of
     another package has its own, those that a package registers, and, where it says that it `inherits_rules`, those too.
+    `verified` says in a few words what its answers were compared with; "" where there is nothing to say.
 
     `refusal`, if given, looks at the evidence of a checkpoint of one of its model types, and gives the reason why it is
     another architecture's, or None. Without it, checkpoints for another task than `task` are left to others (`rerank`
@@ -78,6 +79,7 @@ class Architecture:
     rewrite_rules: Callable[[RuleSet, Mapping[str, Any]], RuleSet] | None = None
     inherits_rules: bool = False
     repair_config: Callable[[Mapping[str, Any]], Repaired] | None = None
+    verified: str = ""
     source: str = ""
 
     def __post_init__(self) -> None:

@@ -147,6 +147,7 @@ BAILING_MOE = Architecture(
     model_types=("bailing_moe",),
     class_names=("BailingMoeForCausalLM", "BailingMoeV2ForCausalLM"),
     task="generate",
+    verified="mlx-lm 0.32.2 bailing_moe",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

@@ -101,6 +101,7 @@ DEEPSEEK_V2 = Architecture(
     model_types=("deepseek_v2",),
     class_names=("DeepseekV2ForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 DeepseekV2ForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

@@ -189,6 +189,7 @@ DEEPSEEK_V32 = Architecture(
     model_types=("deepseek_v32",),
     class_names=("DeepseekV32ForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 DeepseekV32ForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

@@ -100,6 +100,7 @@ DOTS1 = Architecture(
     model_types=("dots1",),
     class_names=("Dots1ForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 Dots1ForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

@@ -225,6 +225,7 @@ EMBEDDING_GEMMA2 = Architecture(
     model_types=("embedding_gemma2_text",),
     class_names=("EmbeddingGemma2TextModel",),
     task="embed",
+    verified="Transformers 5.24 EmbeddingGemma2TextModel",
     read_config=read_config,
     build=Model,
     fields=Fields,

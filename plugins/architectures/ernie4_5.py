@@ -50,6 +50,7 @@ ERNIE4_5 = Architecture(
     model_types=("ernie4_5",),
     class_names=("Ernie4_5ForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 Ernie4_5ForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

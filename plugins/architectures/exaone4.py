@@ -69,6 +69,7 @@ EXAONE4 = Architecture(
     model_types=("exaone4",),
     class_names=("Exaone4ForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 Exaone4ForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

@@ -123,6 +123,7 @@ EXAONE_MOE = Architecture(
     model_types=("exaone_moe",),
     class_names=("ExaoneMoeForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 ExaoneMoeForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

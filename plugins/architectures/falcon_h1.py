@@ -197,6 +197,7 @@ FALCON_H1 = Architecture(
     model_types=("falcon_h1",),
     class_names=("FalconH1ForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 FalconH1ForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

@@ -87,6 +87,7 @@ GEMMA = Architecture(
     model_types=("gemma",),
     class_names=("GemmaForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 GemmaForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

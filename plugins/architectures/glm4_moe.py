@@ -94,6 +94,7 @@ GLM4_MOE = Architecture(
     model_types=("glm4_moe",),
     class_names=("Glm4MoeForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 Glm4MoeForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

@@ -141,6 +141,7 @@ GRANITEMOEHYBRID = Architecture(
     model_types=("granitemoehybrid",),
     class_names=("GraniteMoeHybridForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 GraniteMoeHybridForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

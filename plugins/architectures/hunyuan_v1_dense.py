@@ -49,6 +49,7 @@ HUNYUAN_V1_DENSE = Architecture(
     model_types=("hunyuan_v1_dense",),
     class_names=("HunYuanDenseV1ForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 HunYuanDenseV1ForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

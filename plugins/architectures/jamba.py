@@ -146,6 +146,7 @@ JAMBA = Architecture(
     model_types=("jamba",),
     class_names=("JambaForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 JambaForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

@@ -121,6 +121,7 @@ def _architecture(
         model_types=(name,),
         class_names=class_names,
         task="generate",
+        verified=f"Transformers 5.24 {class_names[0]}",
         by_request=("rerank",),
         read_config=reader,
         build=build,

@@ -107,6 +107,7 @@ MAMBA2 = Architecture(
     class_names=("Mamba2ForCausalLM",),
     base_model_prefix="backbone",
     task="generate",
+    verified="Transformers 5.24 Mamba2ForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

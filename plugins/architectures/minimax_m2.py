@@ -99,6 +99,7 @@ MINIMAX_M2 = Architecture(
     model_types=("minimax_m2",),
     class_names=("MiniMaxM2ForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 MiniMaxM2ForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

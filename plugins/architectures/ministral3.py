@@ -119,6 +119,7 @@ MINISTRAL3 = Architecture(
     model_types=("ministral3",),
     class_names=("Ministral3ForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 Ministral3ForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

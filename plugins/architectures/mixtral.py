@@ -101,6 +101,7 @@ MIXTRAL = Architecture(
     model_types=("mixtral",),
     class_names=("MixtralForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 MixtralForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

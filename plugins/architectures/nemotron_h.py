@@ -237,6 +237,7 @@ NEMOTRON_H = Architecture(
     model_types=("nemotron_h",),
     class_names=("NemotronHForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 NemotronHForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

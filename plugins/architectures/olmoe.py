@@ -102,6 +102,7 @@ OLMOE = Architecture(
     model_types=("olmoe",),
     class_names=("OlmoeForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 OlmoeForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

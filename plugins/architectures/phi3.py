@@ -65,6 +65,7 @@ PHI3 = Architecture(
     model_types=("phi3",),
     class_names=("Phi3ForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 Phi3ForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

@@ -189,6 +189,7 @@ PLAMO2 = Architecture(
     model_types=("plamo2",),
     class_names=("Plamo2ForCausalLM",),
     task="generate",
+    verified="mlx-lm 0.32.2 plamo2",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

@@ -122,6 +122,7 @@ QWEN2_MOE = Architecture(
     model_types=("qwen2_moe",),
     class_names=("Qwen2MoeForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 Qwen2MoeForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

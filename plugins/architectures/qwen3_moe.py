@@ -123,6 +123,7 @@ QWEN3_MOE = Architecture(
     model_types=("qwen3_moe",),
     class_names=("Qwen3MoeForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 Qwen3MoeForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

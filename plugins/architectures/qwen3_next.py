@@ -147,6 +147,7 @@ QWEN3_NEXT = Architecture(
     model_types=("qwen3_next",),
     class_names=("Qwen3NextForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 Qwen3NextForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

@@ -181,6 +181,7 @@ RECURRENT_GEMMA = Architecture(
     model_types=("recurrent_gemma",),
     class_names=("RecurrentGemmaForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 RecurrentGemmaForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

@@ -102,12 +102,15 @@ class Classifier(nn.Module):
 
 
 MODEL_TYPES = {"roberta": "Roberta", "xlm-roberta": "XLMRoberta", "camembert": "Camembert"}
+ENCODERS = tuple(f"{name}Model" for name in MODEL_TYPES.values())
+CLASSIFIERS = tuple(f"{name}ForSequenceClassification" for name in MODEL_TYPES.values())
 
 ROBERTA = Architecture(
     name="roberta",
     model_types=tuple(MODEL_TYPES),
-    class_names=tuple(f"{name}{head}" for name in MODEL_TYPES.values() for head in ("Model", "ForMaskedLM")),
+    class_names=(*ENCODERS, *(f"{name}ForMaskedLM" for name in MODEL_TYPES.values())),
     task="embed",
+    verified=f"Transformers 5.24 {', '.join(ENCODERS)}",
     base_model_prefix="roberta",
     read_config=read_config,
     adapt=adapt,
@@ -119,8 +122,9 @@ ROBERTA = Architecture(
 ROBERTA_CLASSIFIER = Architecture(
     name="roberta_classifier",
     model_types=tuple(MODEL_TYPES),
-    class_names=tuple(f"{name}ForSequenceClassification" for name in MODEL_TYPES.values()),
+    class_names=CLASSIFIERS,
     task="rerank",
+    verified=f"Transformers 5.24 {', '.join(CLASSIFIERS)}",
     base_model_prefix="roberta",
     read_config=read_classifier,
     build=Classifier,

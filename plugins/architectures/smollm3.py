@@ -71,6 +71,7 @@ SMOLLM3 = Architecture(
     model_types=("smollm3",),
     class_names=("SmolLM3ForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 SmolLM3ForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

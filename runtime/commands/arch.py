@@ -1,4 +1,4 @@
-"""`weightloom arch [MODEL_TYPE]`: the architectures that are installed, and where each comes from."""
+"""`weightloom arch [MODEL_TYPE]`: the architectures that are installed, what each takes, and where it comes from."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from weightloom.runtime.terminal.outcome import FINE, Outcome
 
 if TYPE_CHECKING:
     from weightloom.plugins.architecture import Architecture
+    from weightloom.plugins.discovery.manager import PluginManager
+    from weightloom.runtime.inspecting.served import Served
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,29 +21,69 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Outcome:
-    """List model types without importing a plugin; describe one by importing those that offer it.
+    """List the architectures by model type, or describe those of one, importing what offers them.
 
     Of several for one model type, the one comes first that is taken where the files say no more.
     """
     from weightloom.plugins.discovery.manager import PluginManager
-
-    manager = PluginManager()
-    if args.model_type is None:
-        offers = manager.offers()
-        rows = [{"model_type": o.model_type, "plugin": o.value, "distribution": o.distribution} for o in offers]
-        text = "\n".join(f"{o.model_type:<20}  {o.value}  ({o.distribution})" for o in offers)
-        return Outcome(FINE, {"command": "arch", "architectures": rows}, text)
     from weightloom.runtime.extras import need_mlx
 
     need_mlx()
-    found = manager.architecture(args.model_type)
-    served = manager.find(args.model_type) or args.model_type
+    manager = PluginManager()
+    return _listed(manager) if args.model_type is None else _described(manager, args.model_type)
+
+
+def _listed(manager: PluginManager) -> Outcome:
+    from weightloom.plugins.discovery.format_manager import FormatManager
+    from weightloom.runtime.inspecting.served import served
+
+    found = tuple(served(manager))
+    methods = FormatManager().methods()
+    head = ("model type", "task", "layouts", "offered by", "verified by")
+    cells = [head, *(_cells(each) for each in found)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
+    lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    lines.append(f"quantized forms, of any of them: {', '.join(methods)}")
+    complaint = "\n".join(f"{each.offer.value} ({each.offer.distribution}): {each.why}" for each in manager.problems)
+    data = {"command": "arch", "architectures": [_row(each) for each in found], "quantized": list(methods)}
+    return Outcome(FINE, data, "\n".join(lines), complaint=complaint)
+
+
+def _cells(found: Served) -> tuple[str, ...]:
+    made = found.architecture
+    return (found.model_type, made.task, ", ".join(found.layouts), made.source, made.verified or "-")
+
+
+def _row(found: Served) -> dict[str, Any]:
+    made = found.architecture
+    return {
+        "model_type": found.model_type,
+        "name": made.name,
+        "task": made.task,
+        "by_request": list(made.by_request),
+        "layouts": list(found.layouts),
+        "verified": made.verified,
+        "plugin": found.offer.value,
+        "distribution": found.offer.distribution,
+    }
+
+
+def _described(manager: PluginManager, model_type: str) -> Outcome:
+    from weightloom.runtime.inspecting.served import layouts_of
+
+    found = manager.architecture(model_type)
+    served = manager.find(model_type) or model_type
+    layouts = layouts_of(served)
     others = [each for each in manager.architectures(served) if each != found]
-    data = {"command": "arch", "architecture": _json(found), "others": [_json(each) for each in others]}
-    return Outcome(FINE, data, "\n\n".join("\n".join(_lines(each)) for each in (found, *others)))
+    data = {
+        "command": "arch",
+        "architecture": _json(found, layouts),
+        "others": [_json(each, layouts) for each in others],
+    }
+    return Outcome(FINE, data, "\n\n".join("\n".join(_lines(each, layouts)) for each in (found, *others)))
 
 
-def _json(found: Architecture) -> dict[str, Any]:
+def _json(found: Architecture, layouts: tuple[str, ...]) -> dict[str, Any]:
     return {
         "name": found.name,
         "source": found.source,
@@ -49,12 +91,14 @@ def _json(found: Architecture) -> dict[str, Any]:
         "class_names": list(found.class_names),
         "task": found.task,
         "by_request": list(found.by_request),
+        "layouts": list(layouts),
+        "verified": found.verified,
         "adapters": found.adapters if isinstance(found.adapters, str) else list(found.adapters),
         "rules": [rule.title() for rule in found.rules],
     }
 
 
-def _lines(found: Architecture) -> Iterator[str]:
+def _lines(found: Architecture, layouts: tuple[str, ...]) -> Iterator[str]:
     adapters = found.adapters if isinstance(found.adapters, str) else ", ".join(found.adapters)
     yield f"name         {found.name}"
     yield f"from         {found.source}"
@@ -62,6 +106,9 @@ def _lines(found: Architecture) -> Iterator[str]:
     yield f"classes      {', '.join(found.class_names)}"
     asked = f" (by request: {', '.join(found.by_request)})" if found.by_request else ""
     yield f"task         {found.task}{asked}"
+    yield f"layouts      {', '.join(layouts)}"
+    if found.verified:
+        yield f"verified by  {found.verified}"
     yield f"adapters     {adapters}"
     yield from (f"own rule     {rule.title()}" for rule in found.rules)
 

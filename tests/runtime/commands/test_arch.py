@@ -14,10 +14,24 @@ def test_all_are_listed_with_where_they_come_from(cli: Cli) -> None:
     rows = cli("arch", "--json").data["architectures"]
     assert {row["model_type"] for row in rows if row["distribution"] == "weightloom"} >= OURS
     assert all(row["plugin"].startswith("weightloom.plugins.") for row in rows)
-    assert (
-        "llama                 weightloom.plugins.architectures.llama:PLUGIN  (weightloom)"
-        in cli("arch").out.splitlines()
-    )
+    llama = next(row for row in rows if row["model_type"] == "llama")
+    assert llama == {
+        "model_type": "llama",
+        "name": "llama",
+        "task": "generate",
+        "by_request": ["rerank"],
+        "layouts": ["hf", "gguf", "mlx"],
+        "verified": "Transformers 5.24 LlamaForCausalLM",
+        "plugin": "weightloom.plugins.architectures.llama:PLUGIN",
+        "distribution": "weightloom",
+    }
+
+
+def test_the_list_says_what_each_takes_and_how_it_was_verified(cli: Cli) -> None:
+    lines = cli("arch").out.splitlines()
+    assert lines[0].split("  ")[0] == "model type" and lines[-1].startswith("quantized forms, of any of them: awq, ")
+    (found,) = (line.split() for line in lines if line.startswith("bert ") and " embed " in line)
+    assert found == ["bert", "embed", "hf", "weightloom", "Transformers", "5.24", "BertModel"]
 
 
 def test_one_is_described(cli: Cli) -> None:
@@ -25,7 +39,9 @@ def test_one_is_described(cli: Cli) -> None:
     assert (found["name"], found["source"], found["task"]) == ("bert", "weightloom", "embed")
     assert "BertModel" in found["class_names"] and found["adapters"] == ["lora", "dora"]
     assert cli("arch", "llama", "--json").data["architecture"]["adapters"] == ["lora", "dora"]
-    assert "task         embed" in cli("arch", "bert").out
+    shown = cli("arch", "bert").out
+    assert "task         embed" in shown and "layouts      hf" in shown
+    assert "verified by  Transformers 5.24 BertModel" in shown and found["layouts"] == ["hf"]
 
 
 def test_several_for_one_model_type_are_described_with_what_each_is_for(cli: Cli) -> None:

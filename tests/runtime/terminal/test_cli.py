@@ -139,6 +139,7 @@ def test_a_missing_mlx_is_4(cli: Cli, tmp_path: Path, monkeypatch: pytest.Monkey
         ["generate", path, "-p", "x"],
         ["embed", path, "x"],
         ["plugins"],
+        ["arch"],
         ["arch", "llama"],
     ):
         ran = cli(*call)
