@@ -31,6 +31,11 @@ def layer_norm(eps: float, bias: bool = True) -> Norm:
     return lambda size: nn.LayerNorm(size, eps, bias=bias)
 
 
+def zero_centred_layer_norm(eps: float) -> Norm:
+    """Give what makes layer norms whose weight is what is added to 1."""
+    return lambda size: ZeroCentredLayerNorm(size, eps)
+
+
 class ZeroCentredNorm(nn.Module):
     """An RMS norm that multiplies by `centre` + weight (size,), Gemma's by 1 + it; the stored weight stays as it is."""
 
@@ -44,6 +49,21 @@ class ZeroCentredNorm(nn.Module):
         """(..., size) -> the same shape, in x's dtype."""
         # Added in float32: 1 + w has fewer bits left for w in 16.
         return mx.fast.rms_norm(x, self._centre + self.weight.astype(mx.float32), self._eps).astype(x.dtype)
+
+
+class ZeroCentredLayerNorm(nn.Module):
+    """A layer norm that multiplies by 1 + weight and adds bias, (size,) each; the stored weight stays as it is."""
+
+    def __init__(self, size: int, eps: float) -> None:
+        super().__init__()
+        self._eps = eps
+        self.weight = mx.zeros((size,))
+        self.bias = mx.zeros((size,))
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """(..., size) -> the same shape, in x's dtype."""
+        weight, bias = 1 + self.weight.astype(mx.float32), self.bias.astype(mx.float32)
+        return mx.fast.layer_norm(x, weight, bias, self._eps).astype(x.dtype)
 
 
 class NarrowingNorm(nn.RMSNorm):

@@ -1,4 +1,4 @@
-"""Dense decoders: GLM-4, EXAONE 4, ERNIE 4.5, Hunyuan, OLMo 2 and 3."""
+"""Dense decoders: GLM-4, EXAONE 4, ERNIE 4.5, Hunyuan, OLMo 2 and 3, Granite, MiniCPM, Nemotron-4, Apertus."""
 
 from tests.families.family import SIZES, Case, Family
 
@@ -115,5 +115,71 @@ FAMILIES = (
             ),
         ),
         class_name="Olmo3ForCausalLM",
+    ),
+    Family(
+        "granite",
+        (
+            Case(
+                "multipliers",
+                {
+                    "embedding_multiplier": 3.0,
+                    "attention_multiplier": 0.2,
+                    "residual_multiplier": 0.4,
+                    "logits_scaling": 2.5,
+                },
+            ),
+            Case(
+                "biases, wide heads, tied",
+                {
+                    "attention_bias": True,
+                    "mlp_bias": True,
+                    "head_dim": 16,
+                    "tie_word_embeddings": True,
+                    "logits_scaling": 0.5,
+                    "rope_parameters": LLAMA3,
+                },
+            ),
+        ),
+        class_name="GraniteForCausalLM",
+    ),
+    Family(
+        "minicpm",
+        (
+            Case("tied by default", {"scale_emb": 3, "scale_depth": 1.4, "dim_model_base": 16, "rope_theta": 5000.0}),
+            Case(
+                "a head of its own",
+                {"scale_emb": 12, "scale_depth": 0.7, "dim_model_base": 8, "tie_word_embeddings": False},
+            ),
+        ),
+        relaid="GraniteForCausalLM",
+    ),
+    Family(
+        "nemotron",
+        (
+            Case("half turns"),
+            Case(
+                "a quarter turns, biases, wide heads, tied",
+                {
+                    "attention_bias": True,
+                    "mlp_bias": True,
+                    "head_dim": 16,
+                    "norm_eps": 1e-3,
+                    "tie_word_embeddings": True,
+                    "rope_parameters": {"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.25},
+                },
+            ),
+        ),
+        class_name="NemotronForCausalLM",
+        spread=0.2,
+    ),
+    Family(
+        "apertus",
+        (
+            Case("the published rope"),
+            Case("biases, tied", {"attention_bias": True, "tie_word_embeddings": True, "rope_parameters": LLAMA3}),
+        ),
+        class_name="ApertusForCausalLM",
+        sizes=UNPADDED,
+        spread=0.2,
     ),
 )

@@ -52,13 +52,27 @@ def _stacked_experts(state: State, config: Config) -> State:
     return found
 
 
+<<<<<<< HEAD
 def _flat_heads(state: State, config: Config) -> State:
     """Give vectors of heads as one vector, as files have them; mlx-lm itself leads back."""
     per_head = re.compile(r"\.attn\.(k_k|k_a|g_norm\.(weight|bias))$")
     return {name: array.reshape(-1) if per_head.search(name) else array for name, array in state.items()}
+=======
+def _minicpm_as_granite(config: Config) -> Config:
+    layers, hidden = config["num_hidden_layers"], config["hidden_size"]
+    return {
+        **{name: value for name, value in config.items() if name not in ("scale_emb", "scale_depth", "dim_model_base")},
+        "embedding_multiplier": config["scale_emb"],
+        "attention_multiplier": (hidden // config["num_attention_heads"]) ** -0.5,
+        "residual_multiplier": config["scale_depth"] / layers**0.5,
+        "logits_scaling": hidden / config["dim_model_base"],
+        "tie_word_embeddings": config.get("tie_word_embeddings", True),
+    }
+>>>>>>> 1c2fe06 (Add Granite, MiniCPM, Nemotron-4 and Apertus)
 
 
 RELAYINGS: Mapping[str, Relaying] = {
+    "minicpm": Relaying(_minicpm_as_granite),
     "kimi_k2": Relaying(reference=_stacked_experts),
     "rwkv7": Relaying(published=_flat_heads),
 }
