@@ -52,12 +52,12 @@ def _stacked_experts(state: State, config: Config) -> State:
     return found
 
 
-<<<<<<< HEAD
 def _flat_heads(state: State, config: Config) -> State:
     """Give vectors of heads as one vector, as files have them; mlx-lm itself leads back."""
     per_head = re.compile(r"\.attn\.(k_k|k_a|g_norm\.(weight|bias))$")
     return {name: array.reshape(-1) if per_head.search(name) else array for name, array in state.items()}
-=======
+
+
 def _minicpm_as_granite(config: Config) -> Config:
     layers, hidden = config["num_hidden_layers"], config["hidden_size"]
     return {
@@ -68,7 +68,6 @@ def _minicpm_as_granite(config: Config) -> Config:
         "logits_scaling": hidden / config["dim_model_base"],
         "tie_word_embeddings": config.get("tie_word_embeddings", True),
     }
->>>>>>> 1c2fe06 (Add Granite, MiniCPM, Nemotron-4 and Apertus)
 
 
 RELAYINGS: Mapping[str, Relaying] = {
