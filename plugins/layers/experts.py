@@ -16,26 +16,52 @@ from weightloom.plugins.layers.scaled import times_rows, without_overflow
 _WORTH_SORTING = 64
 
 
-class Experts(nn.Module):
-    """Gated feed-forward layers in stacks: `gate_up_proj` (E, 2 I, H), gate over up, and `down_proj` (E, H, I)."""
+Inner = Callable[[mx.array], mx.array]
+"""What gate and up make, (..., 2 I), -> what goes on, (..., I)."""
 
-    def __init__(self, count: int, hidden_size: int, intermediate_size: int, act: Activation) -> None:
+
+MadeOf = tuple[int, int, int, Activation, bool, Callable[[Activation], Inner]]
+
+
+def gate_over_up(act: Activation) -> Inner:
+    """Give act(gate) * up, the gate's numbers first, then up's."""
+    product = gated(act)
+    return lambda both: product(*mx.split(both, 2, axis=-1))
+
+
+class Experts(nn.Module):
+    """Gated feed-forward layers in stacks: `gate_up_proj` (E, 2 I, H) and `down_proj` (E, H, I).
+
+    Gate is over up, unless `inner` reads them otherwise. With a `bias` each stack has one for its rows, `NAME_bias`.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        hidden_size: int,
+        intermediate_size: int,
+        act: Activation,
+        bias: bool = False,
+        inner: Callable[[Activation], Inner] = gate_over_up,
+    ) -> None:
         super().__init__()
-        self._sizes = (count, hidden_size, intermediate_size)
-        self._act = act
-        self._product = gated(act)
+        self._made_of = (count, hidden_size, intermediate_size, act, bias, inner)
+        self._inner = inner(act)
         self.gate_up_proj = mx.zeros((count, 2 * intermediate_size, hidden_size))
         self.down_proj = mx.zeros((count, hidden_size, intermediate_size))
+        if bias:
+            self.gate_up_proj_bias = mx.zeros((count, 2 * intermediate_size))
+            self.down_proj_bias = mx.zeros((count, hidden_size))
 
     @property
     def count(self) -> int:
         """How many experts there are."""
-        return self._sizes[0]
+        return self._made_of[0]
 
     @property
     def hidden_size(self) -> int:
         """H."""
-        return self._sizes[1]
+        return self._made_of[1]
 
     def __call__(self, x: mx.array, chosen: mx.array) -> mx.array:
         """Tokens (N, H) and their experts (N, k) -> what each expert makes of them, (N, k, H)."""
@@ -50,8 +76,12 @@ class Experts(nn.Module):
 
     def _made(self, tokens: mx.array, rows: mx.array, ordered: bool) -> mx.array:
         """Tokens (M, 1, H) and the expert of each, (M,), sorted if `ordered` -> (M, H)."""
-        gate, up = mx.split(self.times("gate_up_proj", tokens, rows, ordered), 2, axis=-1)
-        return self.times("down_proj", self._product(gate, up), rows, ordered)[:, 0]
+        inner = self._inner(self._rows("gate_up_proj", tokens, rows, ordered))
+        return self._rows("down_proj", inner, rows, ordered)[:, 0]
+
+    def _rows(self, name: str, tokens: mx.array, rows: mx.array, ordered: bool) -> mx.array:
+        made, bias = self.times(name, tokens, rows, ordered), self.get(f"{name}_bias")
+        return made if bias is None else made + bias[rows][:, None, :]
 
     def times(self, name: str, tokens: mx.array, rows: mx.array, ordered: bool) -> mx.array:
         """Tokens (M, 1, in) times a matrix of the stack `name`: the one that each token has in `rows` (M,)."""
@@ -64,7 +94,7 @@ class Experts(nn.Module):
 
     def packed(self, name: str, how: Quantization) -> QuantizedExperts:
         """Give the same layer with the stack `name` packed."""
-        return QuantizedExperts(self._sizes, self._act, {name: how})
+        return QuantizedExperts(self._made_of, {name: how})
 
 
 Mix = Callable[[Experts, mx.array, mx.array, mx.array], mx.array]
@@ -79,8 +109,8 @@ def weighted_sum(experts: Experts, tokens: mx.array, chosen: mx.array, weights: 
 class QuantizedExperts(Experts):
     """Experts of which some stacks are packed: NAME (U32), `NAME_scales` and, in affine mode, `NAME_biases`."""
 
-    def __init__(self, sizes: tuple[int, int, int], act: Activation, how: Mapping[str, Quantization]) -> None:
-        super().__init__(*sizes, act)
+    def __init__(self, made_of: MadeOf, how: Mapping[str, Quantization]) -> None:
+        super().__init__(*made_of)
         self._how = dict(how)
         for name, each in how.items():
             weight, scales, *biases = mx.quantize(self[name], each.group_size, each.bits, each.mode)
@@ -131,7 +161,7 @@ class QuantizedExperts(Experts):
 
     def packed(self, name: str, how: Quantization) -> QuantizedExperts:
         """Give the same layer with the stack `name` packed too."""
-        return QuantizedExperts(self._sizes, self._act, {**self._how, name: how})
+        return QuantizedExperts(self._made_of, {**self._how, name: how})
 
 
 class SparseMlp(nn.Module):

@@ -35,7 +35,12 @@ def caller_rules(rules: CallerRules | None, layout: str) -> RuleSet:
 def model_rules(architecture: Architecture, config: Mapping[str, Any], layout: str) -> RuleSet:
     """Give the rules of an architecture for a layout, each with its scope, its own from there to its module last."""
     nodes = architecture.nodes(config)
-    found = scoped_rules(nodes, LayoutLookup(layout), architecture.base_model_prefix) + architecture.rules
+    return led_on(architecture, scoped_rules(nodes, LayoutLookup(layout), architecture.base_model_prefix), config)
+
+
+def led_on(architecture: Architecture, rules: RuleSet, config: Mapping[str, Any]) -> RuleSet:
+    """Give rules that lead to canonical names, and behind them those from there to the architecture's module."""
+    found = rules + architecture.rules
     return found if architecture.rewrite_rules is None else _rewritten(architecture, found, config)
 
 

@@ -13,11 +13,13 @@ from weightloom.engine.planning.build import build_plan
 from weightloom.engine.planning.floats import check_floats
 from weightloom.engine.planning.fresh import save_plan
 from weightloom.engine.quantizing.quantization import Quantization
+from weightloom.plugins.architecture import OURS
 from weightloom.runtime.adapting.adapter_plan import refuse_unless_taken
 from weightloom.runtime.adapting.fusing import Base, Fused, fused
 from weightloom.runtime.adapting.losses import AS_DENSE, Loss, LossPolicy
 from weightloom.runtime.adapting.wish import Weighted
 from weightloom.runtime.choosing.choice import Choice, only_shipped
+from weightloom.runtime.choosing.rule_choice import led_on
 from weightloom.runtime.configs.installed import installed_architecture
 from weightloom.runtime.extras import need_mlx
 from weightloom.runtime.inspecting.reading import plan_opened
@@ -101,7 +103,7 @@ def conversion_plan(
     plan = plan if packed is None else packed.plan
     vendor = target.packed
     if layout != CANONICAL:
-        written = save_plan(_target_rules(choice, layout), plan.params, config)
+        written = save_plan(_target_rules(choice, layout, target.prepared), plan.params, config)
         vendor, plan = None if vendor is None else written_names(vendor, written), plan.then(written.inverse())
     if layout == MLX:
         check_floats(plan)
@@ -145,7 +147,8 @@ def _by_config(choice: Choice, values: Mapping[str, Any]) -> Choice:
     return choice if choice.config is None else replace(choice, config=replace(choice.config, values=values))
 
 
-def _target_rules(choice: Choice, layout: str) -> RuleSet:
+def _target_rules(choice: Choice, layout: str, model: Prepared | None) -> RuleSet:
+    """Give the rules of a layout, to the parameters of the model where it is one that comes with weightloom."""
     if layout not in choice.known:
         written = (name for name in choice.known if name != GGUF)
         raise UsageError(
@@ -153,4 +156,9 @@ def _target_rules(choice: Choice, layout: str) -> RuleSet:
             expected=f"one of {', '.join((ORIGINAL, CANONICAL, *written))}",
             field="layout",
         )
-    return only_shipped(choice).rules_in(layout)
+    rules = only_shipped(choice).rules_in(layout)
+    if model is None or model.architecture.source != OURS:
+        return rules
+    # What was unpacked is floats, whatever its config says.
+    said = {name: value for name, value in model.config.items() if model.quantized.modules or name not in SECTIONS}
+    return led_on(model.architecture, rules, said)

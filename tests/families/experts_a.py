@@ -69,4 +69,35 @@ FAMILIES = (
         published=("model.layers.2.block_sparse_moe.output_linear.weight",),
         kit=2,
     ),
+    Family(
+        "gpt_oss",
+        (
+            Case("windows, yarn that is not rounded", {"swiglu_limit": 1.0}),
+            Case(
+                "full first, no biases, plain rope",
+                {
+                    "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+                    "attention_bias": False,
+                    "num_experts_per_tok": 3,
+                    "rope_parameters": {"rope_type": "default", "rope_theta": 5000.0},
+                    "tie_word_embeddings": True,
+                },
+            ),
+        ),
+        class_name="GptOssForCausalLM",
+        sizes={
+            **LOCAL_EXPERTS,
+            "head_dim": 16,
+            "sliding_window": 9,
+            "rope_parameters": {
+                "rope_type": "yarn",
+                "rope_theta": 150000.0,
+                "factor": 4.0,
+                "beta_fast": 32.0,
+                "beta_slow": 1.0,
+                "truncate": False,
+                "original_max_position_embeddings": 16,
+            },
+        },
+    ),
 )

@@ -128,7 +128,7 @@ def test_an_unknown_method_is_refused_by_name(tmp_path: Path, cli: Cli, layout: 
 
 
 def test_rules_that_speak_of_a_vendor_s_tensors_take_them_as_they_are(tmp_path: Path, cli: Cli) -> None:
-    """gpt-oss: no architecture is installed, and its rules lead blocks to mlx-lm's words."""
+    """gpt-oss, whose config says too little for its architecture: its rules lead blocks to mlx-lm's words."""
     chance, stem = np.random.default_rng(3), "model.layers.0.mlp.experts"
     tensors = {}
     for name, rows in (("gate_up_proj", 128), ("down_proj", 64)):
@@ -154,7 +154,7 @@ def test_a_family_without_an_architecture_is_unpacked_by_rules_alone(tmp_path: P
         for name, shape in shapes.items()
         for end, part in code(chance.standard_normal(shape, dtype=np.float32)).parts.items()
     }
-    path = write_raw(tmp_path / "olmoe", tensors, "olmoe", VENDORS["compressed int4"].section or {})
+    path = write_raw(tmp_path / "mellum", tensors, "mellum", VENDORS["compressed int4"].section or {})
     assert cli("convert", path, tmp_path / "mlx", "--layout", "mlx").code == 0
     assert config(tmp_path / "mlx")["quantization"] == PACKED["compressed int4"]
     found = mx.load(str(tmp_path / "mlx" / "model.safetensors"))
