@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from weightloom.plugins.configs.checks import FULL, layer_types_of, refuse_non_positive
@@ -9,6 +10,13 @@ from weightloom.plugins.configs.config import refuse_unless
 from weightloom.plugins.configs.text_fields import TextFields
 
 LINEAR = "linear_attention"
+SIZES = (
+    "linear_num_key_heads",
+    "linear_num_value_heads",
+    "linear_key_head_dim",
+    "linear_value_head_dim",
+    "linear_conv_kernel_dim",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +40,11 @@ class LinearFields(TextFields):
 
     def check_linear(self) -> None:
         """Raise ConfigError, naming the field, for sizes of linear attention that are impossible."""
-        sizes = ("linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim", "linear_value_head_dim")
-        refuse_non_positive({name: getattr(self, name) for name in (*sizes, "linear_conv_kernel_dim")})
-        refuse_unless(
-            self.linear_num_value_heads % self.linear_num_key_heads == 0,
-            "linear_num_value_heads",
-            self.linear_num_value_heads,
-            f"a multiple of linear_num_key_heads, {self.linear_num_key_heads}",
-        )
+        refuse_linear_sizes({name: getattr(self, name) for name in SIZES})
+
+
+def refuse_linear_sizes(sizes: Mapping[str, int]) -> None:
+    """Raise ConfigError for the first of these sizes, `SIZES` by name, that linear attention cannot have."""
+    refuse_non_positive(sizes)
+    keys, values = sizes["linear_num_key_heads"], sizes["linear_num_value_heads"]
+    refuse_unless(values % keys == 0, "linear_num_value_heads", values, f"a multiple of linear_num_key_heads, {keys}")

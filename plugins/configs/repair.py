@@ -77,9 +77,13 @@ _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})
 
 
 def repaired_numbers(fields: type[Any], content: Mapping[str, Any]) -> Repaired:
-    """Repair the fields of a config that `fields`, or its rotary settings or packing, want as numbers."""
-    made = _of_object(content, {**_SHARED, **dict(_wanted(fields))}, "")
-    sections = {name: _of_section(name, made.content[name]) for name in _SECTIONS if name in made.content}
+    """Repair the fields of a config that `fields`, or its rotary settings or packing, want as numbers.
+
+    What `fields` says of a number is so in a section too: one that may be null, because that says something, stays.
+    """
+    own = dict(_wanted(fields))
+    made = _of_object(content, {**_SHARED, **own}, "")
+    sections = {name: _of_section(name, made.content[name], own) for name in _SECTIONS if name in made.content}
     found = {**made.content, **{name: value for name, (value, _) in sections.items()}}
     return Repaired(found, (*made.repairs, *(repair for _, repairs in sections.values() for repair in repairs)))
 
@@ -101,11 +105,11 @@ def _is_union(hint: Any) -> bool:
     return get_origin(hint) in (Union, UnionType)
 
 
-def _of_section(name: str, section: Any) -> tuple[Any, tuple[Repair, ...]]:
+def _of_section(name: str, section: Any, own: Mapping[str, Wanted]) -> tuple[Any, tuple[Repair, ...]]:
     """Repair a section, and each of those that are in it."""
     if not isinstance(section, Mapping):
         return section, ()
-    wanted = _SECTIONS[name]
+    wanted = {field: own.get(field, want) for field, want in _SECTIONS[name].items()}
     flat = _of_object(section, wanted, f"{name}.")
     nested = sorted(key for key, value in section.items() if isinstance(value, Mapping))
     parts = {key: _of_object(section[key], wanted, f"{name}.{key}.") for key in nested}

@@ -185,4 +185,29 @@ FAMILIES = (
         },
         published=("model.layers.1.attn.v_lora.lora.2.bias", "model.layers.0.pre_norm.weight"),
     ),
+    Family(
+        "olmo_hybrid",
+        (
+            Case("nothing turns", {"rope_parameters": {"rope_type": "default", "rope_theta": None}}),
+            Case(
+                "attention first, biases, tied, shared heads, rates up to 1",
+                {
+                    "layer_types": ["full_attention", "linear_attention", "full_attention"],
+                    "attention_bias": True,
+                    "tie_word_embeddings": True,
+                    "linear_num_key_heads": 2,
+                    "linear_num_value_heads": 4,
+                    "linear_key_head_dim": 12,
+                    "linear_value_head_dim": 16,
+                    "linear_conv_kernel_dim": 3,
+                    "linear_allow_neg_eigval": False,
+                    "rope_parameters": {"rope_type": "default", "rope_theta": 5000.0},
+                },
+            ),
+        ),
+        class_name="OlmoHybridForCausalLM",
+        sizes={**SIZES, **LINEAR, "head_dim": 8, "linear_num_key_heads": 4, "pad_token_id": 0},
+        spread=0.2,
+        published=("model.layers.1.linear_attn.q_conv1d.weight",),
+    ),
 )
