@@ -119,7 +119,8 @@ FAMILIES = (
                 {
                     "mamba_rms_norm": True,
                     "mamba_n_groups": 2,
-                    "mamba_d_ssm": 64,
+                    "mamba_d_ssm": None,
+                    "mamba_expand": 2,
                     "mamba_d_head": 8,
                     "mamba_n_heads": 8,
                     "mamba_conv_bias": False,
