@@ -121,6 +121,7 @@ APERTUS = Architecture(
     model_types=("apertus",),
     class_names=("ApertusForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 ApertusForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

@@ -1,10 +1,11 @@
-"""Llama, and what is a Llama with other defaults: Mistral, EXAONE 3, InternLM 3, Seed-OSS.
+"""Llama, and what is a Llama with other defaults: Mistral, EXAONE 3, InternLM 2 and 3, Seed-OSS.
 
 A Mistral config that is silent has a window and eight key and value heads, and all its layers slide; a Llama's layers
 slide only where `layer_types` says so. EXAONE's first files call some fields and all parameters otherwise. InternLM's
 `qkv_bias` is of q, k and v, its `bias` of all other matrices; Transformers refuses a config in which they differ.
-Seed-OSS has a bias of its own for what leaves attention.
-Parameters are named as Transformers 5 names those of LlamaForCausalLM, which is its class for EXAONE and InternLM too.
+Seed-OSS has a bias of its own for what leaves attention. InternLM 2's `bias` is of all matrices of attention.
+Parameters are named as Transformers 5 names those of LlamaForCausalLM, which is its class for EXAONE and InternLM 3 as
+well; for InternLM 2 it has none.
 """
 
 from __future__ import annotations
@@ -52,6 +53,13 @@ class InternLMFields(TextFields):
 
 
 @dataclass(frozen=True, kw_only=True)
+class InternLM2Fields(TextFields):
+    """What InternLM 2's config.json says; `attention_bias` is its `bias`."""
+
+    attention_bias: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
 class SeedFields(TextFields):
     """What Seed-OSS's config.json says."""
 
@@ -89,6 +97,13 @@ def read_internlm(content: Mapping[str, Any]) -> DenseConfig:
     return DenseConfig.of(fields, content, (FULL,) * fields.num_hidden_layers, shape)
 
 
+def read_internlm2(content: Mapping[str, Any]) -> DenseConfig:
+    """Read InternLM 2's config.json; raises ConfigError naming the field that is off."""
+    fields = read(InternLM2Fields, content, {"attention_bias": "bias"})
+    fields.check()
+    return DenseConfig.of(fields, content, (FULL,) * fields.num_hidden_layers)
+
+
 def read_seed(content: Mapping[str, Any]) -> DenseConfig:
     """Read Seed-OSS's config.json; raises ConfigError naming the field that is off."""
     fields = read(SeedFields, content)
@@ -115,13 +130,14 @@ def _architecture(
     reader: Callable[[Mapping[str, Any]], DenseConfig],
     class_names: tuple[str, ...],
     fields: type[TextFields] = TextFields,
+    reference: str | None = None,
 ) -> Architecture:
     return Architecture(
         name=name,
         model_types=(name,),
         class_names=class_names,
         task="generate",
-        verified=f"Transformers 5.24 {class_names[0]}",
+        verified=f"Transformers 5.24 {reference or class_names[0]}",
         by_request=("rerank",),
         read_config=reader,
         build=build,
@@ -142,6 +158,13 @@ INTERNLM3 = _architecture(
     ("LlamaForCausalLM", "InternLM3ForCausalLM"),
     InternLMFields,
 )
+INTERNLM2 = _architecture(
+    "internlm2",
+    read_internlm2,
+    ("InternLM2ForCausalLM",),
+    InternLM2Fields,
+    reference="LlamaForCausalLM, its matrices rearranged",
+)
 SEED_OSS = _architecture("seed_oss", read_seed, ("SeedOssForCausalLM",), SeedFields)
 HEADLESS = (
     embedder(LLAMA, "LlamaModel"),
@@ -156,8 +179,8 @@ class Plugin:
 
     @hookimpl
     def weightloom_architectures(self) -> tuple[Architecture, ...]:
-        """Offer Llama, Mistral, EXAONE 3, InternLM 3 and Seed-OSS."""
-        return (LLAMA, MISTRAL, EXAONE, INTERNLM3, SEED_OSS, *HEADLESS)
+        """Offer Llama, Mistral, EXAONE 3, InternLM 2 and 3, and Seed-OSS."""
+        return (LLAMA, MISTRAL, EXAONE, INTERNLM2, INTERNLM3, SEED_OSS, *HEADLESS)
 
 
 PLUGIN = Plugin()

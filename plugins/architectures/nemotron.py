@@ -47,6 +47,7 @@ NEMOTRON = Architecture(
     model_types=("nemotron",),
     class_names=("NemotronForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 NemotronForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

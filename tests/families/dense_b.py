@@ -1,4 +1,4 @@
-"""Dense decoders: GLM-4, EXAONE 4, ERNIE 4.5, Hunyuan, OLMo 2 and 3, Granite, MiniCPM, Nemotron-4, Apertus."""
+"""Dense decoders whose layers differ from Llama's in one way or another, and Llama's under other names."""
 
 from tests.families.family import SIZES, Case, Family
 
@@ -181,5 +181,17 @@ FAMILIES = (
         class_name="ApertusForCausalLM",
         sizes=UNPADDED,
         spread=0.2,
+    ),
+    Family(
+        "internlm2",
+        (
+            Case("biases", {"rope_theta": 5000.0}),
+            Case(
+                "no biases, one head of keys, tied",
+                {"bias": False, "num_key_value_heads": 1, "tie_word_embeddings": True},
+            ),
+        ),
+        relaid="LlamaForCausalLM",
+        published=("model.layers.1.attention.wqkv.weight", "model.tok_embeddings.weight"),
     ),
 )

@@ -70,7 +70,54 @@ def _minicpm_as_granite(config: Config) -> Config:
     }
 
 
+_INTERNLM2 = {
+    r"^model\.embed_tokens": "model.tok_embeddings",
+    r"^lm_head": "output",
+    "input_layernorm": "attention_norm",
+    "post_attention_layernorm": "ffn_norm",
+    r"self_attn\.o_proj": "attention.wo",
+    r"mlp\.gate_proj": "feed_forward.w1",
+    r"mlp\.down_proj": "feed_forward.w2",
+    r"mlp\.up_proj": "feed_forward.w3",
+}
+_QKV = re.compile(r"(.*)\.self_attn\.q_proj\.(weight|bias)")
+_WQKV = re.compile(r"(.*)\.attention\.wqkv\.(weight|bias)")
+
+
+def _internlm2_as_llama(config: Config) -> Config:
+    return {**config, "attention_bias": config.get("bias", True)}
+
+
+def _groups(config: Config) -> tuple[int, int, int]:
+    heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
+    return kv_heads, heads // kv_heads, config["hidden_size"] // heads
+
+
+def _internlm2_published(state: State, config: Config) -> State:
+    kv_heads, shared, dims = _groups(config)
+    found = renamed({name: array for name, array in state.items() if not re.search("[qkv]_proj", name)}, _INTERNLM2)
+    for layer, kind in (part.groups() for name in state if (part := _QKV.fullmatch(name))):
+        parts = (state[f"{layer}.self_attn.{which}_proj.{kind}"] for which in "qkv")
+        by_head = [part.reshape(kv_heads, -1, dims, *part.shape[1:]) for part in parts]
+        whole = np.concatenate(by_head, axis=1)
+        found[f"{layer}.attention.wqkv.{kind}"] = whole.reshape(kv_heads * (shared + 2) * dims, *whole.shape[3:])
+    return found
+
+
+def _internlm2_for_llama(state: State, config: Config) -> State:
+    kv_heads, shared, dims = _groups(config)
+    back = {new: old.replace("^", "").replace("\\", "") for old, new in _INTERNLM2.items()}
+    found = renamed({name: array for name, array in state.items() if "wqkv" not in name}, back)
+    for name, array in state.items():
+        if part := _WQKV.fullmatch(name):
+            grouped = array.reshape(kv_heads, shared + 2, dims, *array.shape[1:])
+            for which, cut in zip("qkv", np.split(grouped, [shared, shared + 1], axis=1), strict=True):
+                found[f"{part[1]}.self_attn.{which}_proj.{part[2]}"] = cut.reshape(-1, *array.shape[1:])
+    return found
+
+
 RELAYINGS: Mapping[str, Relaying] = {
+    "internlm2": Relaying(_internlm2_as_llama, _internlm2_published, _internlm2_for_llama),
     "minicpm": Relaying(_minicpm_as_granite),
     "kimi_k2": Relaying(reference=_stacked_experts),
     "rwkv7": Relaying(published=_flat_heads),
