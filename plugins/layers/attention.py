@@ -64,11 +64,20 @@ class Attention(nn.Module):
 
     def __call__(self, x: mx.array, mask: Mask, cache: Cache) -> mx.array:
         """Mix tokens (B, L, hidden_size); `cache` takes their keys and values."""
-        return self.out(self.attended(*self.project(x), mask, cache), x)
+        return self.out(self.through_cache(*self.heads_of(x), mask, cache), x)
 
     def attended(self, queries: mx.array, keys: mx.array, values: mx.array, mask: Mask, cache: Cache) -> mx.array:
         """Attend with queries, keys and values as projected, (B, L, heads, head_dim) -> (B, L, heads * head_dim)."""
-        queries, keys, values = (by_head(each) for each in self.normed(queries, keys, values))
+        queries, keys, values = self.normed(queries, keys, values)
+        return self.through_cache(by_head(queries), by_head(keys), by_head(values), mask, cache)
+
+    def heads_of(self, x: mx.array) -> tuple[mx.array, mx.array, mx.array]:
+        """(B, L, hidden_size) -> queries, keys and values before they have positions, (B, heads, L, head_dim) each."""
+        queries, keys, values = self.normed(*self.project(x))
+        return by_head(queries), by_head(keys), by_head(values)
+
+    def through_cache(self, queries: mx.array, keys: mx.array, values: mx.array, mask: Mask, cache: Cache) -> mx.array:
+        """Attend with what `heads_of` gives -> (B, L, heads * head_dim); `cache` takes keys and values."""
         position, seen = position_of(cache), cache.offset
         queries, keys = self.placed(queries, keys, position)
         return self.over(queries, *cache.update(keys, values), mask, seen, position)

@@ -8,6 +8,7 @@ import mlx.core as mx
 import mlx.nn as nn
 
 from weightloom.plugins.layers.cache import Cache, make_cache
+from weightloom.plugins.layers.halves import Halves, can_be_halved
 from weightloom.plugins.layers.masks import Mask, Window
 from weightloom.plugins.layers.norms import Norm
 
@@ -45,6 +46,7 @@ class Block(nn.Module):
         self.window = window
         self._residual = residual
         self._mlp_name = mlp_name
+        self._halves: Halves | None = None
         self.self_attn = attention
         self[mlp_name] = mlp
         self.input_layernorm = norm(hidden_size)
@@ -52,7 +54,21 @@ class Block(nn.Module):
 
     def __call__(self, x: mx.array, mask: Mask, cache: Cache) -> mx.array:
         """(B, L, hidden_size) -> the same shape."""
-        x = x + self._scaled(self.self_attn(self.input_layernorm(x), mask, cache))
+        if self._halves is not None and x.shape[1] == 1:
+            entered, *heads = self._halves.before(x)
+            return self._halves.after(x, entered, self.self_attn.through_cache(*heads, mask, cache))
+        entered = self.input_layernorm(x)
+        return self._left(x, entered, self.self_attn(entered, mask, cache))
+
+    def compile_steps(self) -> bool:
+        """Compile what is done for one token, but for the cache, from now on; say whether it can be."""
+        fits = can_be_halved(self.self_attn)
+        self._halves = Halves(self, self.input_layernorm, self._left) if fits else None
+        return fits
+
+    def _left(self, x: mx.array, entered: mx.array, attended: mx.array) -> mx.array:
+        """Give what the block makes of x, where attention has made `attended` of it."""
+        x = x + self._scaled(attended)
         return x + self._scaled(self.fed(self.post_attention_layernorm(x)))
 
     def fed(self, x: mx.array) -> mx.array:

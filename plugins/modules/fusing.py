@@ -1,4 +1,4 @@
-"""Fusing: products on one input computed as one, layer by layer, once parameters are there."""
+"""Fusing: products on one input computed as one, and steps for one token compiled, once parameters are there."""
 
 from __future__ import annotations
 
@@ -16,6 +16,21 @@ class Fusable(Protocol):
     def fuse(self) -> bool:
         """Do so from now on; say whether it could."""
         ...
+
+
+@runtime_checkable
+class Compilable(Protocol):
+    """A module that can compile what it does for one token."""
+
+    def compile_steps(self) -> bool:
+        """Do so from now on; say whether it could."""
+        ...
+
+
+def compile_steps(module: nn.Module) -> tuple[str, ...]:
+    """Have all that can be compiled for single tokens, and give the paths of the modules that are."""
+    named = module.named_modules()
+    return tuple(sorted(path for path, each in named if isinstance(each, Compilable) and each.compile_steps()))
 
 
 def fuse(module: nn.Module, apart: Iterable[str] = ()) -> tuple[str, ...]:

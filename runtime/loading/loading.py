@@ -102,7 +102,7 @@ def load(
         m = _loaded(opened, found, plan, stored.params, cast.dtype, remarks, share)
         m = replace(_packed(m, found, quantizing, bool(wish.fused)), fused=wish.fused)
         beside = put_adapters(found.module, adapters)
-        fuse_products(found.module, fuse, mode, found.architecture.towers)
+        fuse_products(found.module, fuse, mode, found.architecture.towers, alone=not (adapters or part))
         return replace(m, surgery=asked.path if asked else None, adapters=beside)
     except BaseException:
         opened.checkpoint.close()

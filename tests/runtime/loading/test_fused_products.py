@@ -12,7 +12,7 @@ from weightloom.engine.carrier import memory_of
 from weightloom.engine.errors import UsageError
 from weightloom.plugins.discovery.manager import PluginManager
 from weightloom.plugins.modules.binding import parameters
-from weightloom.plugins.modules.fusing import fuse
+from weightloom.plugins.modules.fusing import compile_steps, fuse
 from weightloom.plugins.testing import Sample, write_checkpoint
 from weightloom.runtime import load
 
@@ -82,3 +82,22 @@ def test_what_is_packed_in_two_ways_stays_apart(folder: Path, tmp_path: Path) ->
 def test_lazy_and_fused_is_refused(folder: Path) -> None:
     with pytest.raises(UsageError, match="lazy and fuse"):
         load(folder, lazy=True, fuse=True)
+
+
+def test_compiled_steps_answer_as_plain_ones_and_follow_their_parameters(folder: Path) -> None:
+    m = load(folder, fuse=True)
+    assert len(compile_steps(m.model)) == 3
+    assert mx.allclose(one_by_one(m.model), m.model(TOKENS), atol=1e-5)
+    attention = m.model.model.layers[0].self_attn
+    attention.q_proj.weight = attention.q_proj.weight * 3
+    assert mx.allclose(one_by_one(m.model), m.model(TOKENS), atol=1e-5)
+
+
+def one_by_one(model: Any) -> mx.array:
+    # Not every machine has a compiler; what the two functions are made of is the same.
+    mx.disable_compile()
+    try:
+        cache = model.make_cache()
+        return mx.concatenate([model(token, cache) for token in mx.split(TOKENS, TOKENS.shape[1], axis=1)], axis=1)
+    finally:
+        mx.enable_compile()
