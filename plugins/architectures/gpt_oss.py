@@ -149,6 +149,7 @@ GPT_OSS = Architecture(
     model_types=("gpt_oss",),
     class_names=("GptOssForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 GptOssForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

@@ -100,4 +100,53 @@ FAMILIES = (
             },
         },
     ),
+    Family(
+        "hunyuan_v1_moe",
+        (
+            Case("two of four, a fixed base", {}),
+            Case(
+                "another number a layer, biases, wide heads, tied",
+                {
+                    "moe_topk": [1, 3, 2],
+                    "attention_bias": True,
+                    "head_dim": 16,
+                    "tie_word_embeddings": True,
+                    "rope_parameters": {"rope_type": "default", "rope_theta": 5000.0},
+                },
+            ),
+        ),
+        class_name="HunYuanMoEV1ForCausalLM",
+        sizes={
+            **SIZES,
+            "num_experts": 4,
+            "moe_topk": 2,
+            "head_dim": 8,
+            "rope_parameters": {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 1.0, "alpha": 1000.0},
+        },
+        older={"num_local_experts": "num_experts", "num_experts_per_tok": "moe_topk"},
+    ),
+    Family(
+        "ernie4_5_moe",
+        (
+            Case("a dense layer first", {}),
+            Case(
+                "biases, every other layer, no shared experts",
+                {
+                    "use_bias": True,
+                    "tie_word_embeddings": False,
+                    "moe_num_shared_experts": 0,
+                    "moe_layer_start_index": 0,
+                    "moe_layer_interval": 2,
+                    "num_hidden_layers": 4,
+                    "moe_layer_end_index": 2,
+                    "head_dim": 16,
+                },
+            ),
+        ),
+        class_name="Ernie4_5_MoeForCausalLM",
+        sizes={**SIZES, "moe_num_experts": 4, "moe_k": 2, "moe_intermediate_size": 32},
+        older={"num_experts": "moe_num_experts", "num_experts_per_tok": "moe_k"},
+        published=("model.layers.1.mlp.moe_statics.e_score_correction_bias",),
+        kit=2,
+    ),
 )
