@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL, SLIDING, layer_types_of
@@ -24,6 +24,9 @@ from weightloom.plugins.layers.attention import AttentionShape
 from weightloom.plugins.layers.decoder import CausalLM
 from weightloom.plugins.layers.dense import SHARDING, DenseConfig, build_dense
 from weightloom.plugins.specs import hookimpl
+
+Fields: TypeAlias = TextFields
+Config: TypeAlias = DenseConfig
 
 EXAONE_NAMES = {
     "num_layers": "num_hidden_layers",

@@ -1,6 +1,6 @@
 """Dense decoders: Qwen, Seed-OSS, InternLM, EXAONE and others that differ from Llama in a few steps."""
 
-from tests.families.family import Case, Family
+from tests.families.family import WITHOUT_SHARED_HEADS, Case, Family
 
 LLAMA3 = {
     "rope_type": "llama3",
@@ -159,5 +159,81 @@ FAMILIES = (
             ),
         ),
         class_name="Phi3ForCausalLM",
+    ),
+    Family(
+        "phi",
+        (
+            Case("plain"),
+            Case(
+                "norms on heads, tied, another part turns",
+                {
+                    "qk_layernorm": True,
+                    "tie_word_embeddings": True,
+                    "rope_parameters": {"rope_type": "default", "rope_theta": 5e3, "partial_rotary_factor": 0.25},
+                },
+            ),
+        ),
+        class_name="PhiForCausalLM",
+    ),
+    Family(
+        "stablelm",
+        (
+            Case("plain", {"hidden_size": 64}),
+            Case(
+                "parallel, norms on heads, biases, tied",
+                {
+                    "use_parallel_residual": True,
+                    "qk_layernorm": True,
+                    "use_qkv_bias": True,
+                    "tie_word_embeddings": True,
+                    "rope_parameters": {"rope_type": "default", "rope_theta": 5e3, "partial_rotary_factor": 0.5},
+                },
+            ),
+        ),
+        class_name="StableLmForCausalLM",
+    ),
+    Family(
+        "starcoder2",
+        (
+            Case("sliding", {"sliding_window": 9}),
+            Case("no biases, a head of its own", {"use_bias": False, "tie_word_embeddings": False}),
+        ),
+        class_name="Starcoder2ForCausalLM",
+    ),
+    Family(
+        "gpt2",
+        (
+            Case("plain"),
+            Case(
+                "scales by layer, another width",
+                {
+                    "n_inner": 64,
+                    "scale_attn_by_inverse_layer_idx": True,
+                    "scale_attn_weights": False,
+                    "activation_function": "gelu",
+                },
+            ),
+        ),
+        class_name="GPT2LMHeadModel",
+        sizes={"vocab_size": 64, "n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 64},
+    ),
+    Family(
+        "gpt_neox",
+        (
+            Case("plain", {"hidden_size": 64}),
+            Case(
+                "one after the other, no biases, tied",
+                {
+                    "use_parallel_residual": False,
+                    "attention_bias": False,
+                    "tie_word_embeddings": True,
+                    "rope_parameters": {"rope_type": "default", "rope_theta": 5e3, "partial_rotary_factor": 0.5},
+                },
+            ),
+        ),
+        class_name="GPTNeoXForCausalLM",
+        sizes=WITHOUT_SHARED_HEADS,
+        older={"partial_rotary_factor": "rotary_pct", "rope_theta": "rotary_emb_base"},
+        published=("gpt_neox.embed_in.weight",),
     ),
 )

@@ -85,7 +85,7 @@ def as_published(config: dict[str, Any], family: Family) -> dict[str, Any]:
             old["rope_local_base_freq"] = local["rope_theta"]
     for name in ("rope_theta", "partial_rotary_factor"):
         if name in rope:
-            old[name] = rope.pop(name)
+            old[family.older.get(name, name)] = rope.pop(name)
     if config.get("rope_parameters") is not None:
         old["rope_scaling"] = None if rope.get("rope_type") == "default" else rope
     if "dtype" in old:
