@@ -16,19 +16,19 @@ from typing import Any
 import mlx.core as mx
 import mlx.nn as nn
 
-from weightloom.engine.errors import ConfigError
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.configs.checks import FULL, SLIDING, head_dim_of, kv_heads_of, layer_types_of, window_of
+from weightloom.plugins.configs.checks import FULL, SLIDING, layer_types_of, window_of
 from weightloom.plugins.configs.config import read
+from weightloom.plugins.configs.heads_by_layer import GlobalHeads, heads_of_layer
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.activations import Activation, activation
-from weightloom.plugins.layers.attention import Attention, AttentionShape
+from weightloom.plugins.layers.attention import AttentionShape, ValueNormAttention
 from weightloom.plugins.layers.blocks import SandwichBlock
 from weightloom.plugins.layers.cache import NoCache
 from weightloom.plugins.layers.masks import Mask, mutual_mask
 from weightloom.plugins.layers.mlp import GatedMlp
-from weightloom.plugins.layers.norms import UnweightedNorm, rms_norm
+from weightloom.plugins.layers.norms import rms_norm
 from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.specs import hookimpl
 
@@ -55,28 +55,6 @@ class Fields(TextFields):
     per_layer_config: Mapping[str, Any] | None = None
     hidden_size_per_layer_input: int = 512
     embedding_dim: int = 768
-
-    def heads_of(self, layer: int, layer_type: str) -> tuple[int, int]:
-        """Give the size of a layer's heads, and how many of keys and values it has; raises ConfigError."""
-        sizes = (self.head_dim, self.num_key_value_heads)
-        if self.per_layer_config is None:
-            dim, heads = (self.global_head_dim, self.num_global_key_value_heads) if layer_type == FULL else sizes
-        else:
-            own = self.per_layer_config.get(str(layer), {})
-            named = [own.get(name, size) for name, size in zip(_OWN, sizes, strict=True)] if _is_own(own) else None
-            if named is None:
-                expected = f"whole numbers, {' and '.join(_OWN)}"
-                raise ConfigError(f"layer {layer} has {own!r}", expected=expected, field="per_layer_config")
-            dim, heads = named
-        heads_dim = head_dim_of(dim, self.hidden_size, self.num_attention_heads)
-        return heads_dim, kv_heads_of(heads, self.num_attention_heads)
-
-
-_OWN = ("head_dim", "num_key_value_heads")
-
-
-def _is_own(own: object) -> bool:
-    return isinstance(own, Mapping) and all(type(own.get(name, 1)) is int for name in _OWN)
 
 
 @dataclass(frozen=True)
@@ -111,7 +89,8 @@ def read_config(content: Mapping[str, Any]) -> Config:
 
 
 def _layer(fields: Fields, content: Mapping[str, Any], number: int, layer_type: str) -> LayerConfig:
-    head_dim, kv_heads = fields.heads_of(number, layer_type)
+    own = GlobalHeads(fields.global_head_dim, fields.num_global_key_value_heads, fields.per_layer_config)
+    head_dim, kv_heads = heads_of_layer(fields, own, number, layer_type)
     theta, trained = THETAS[layer_type], fields.max_position_embeddings
     rope = read_rope(content, head_dim, trained, theta, (layer_type,))[layer_type]
     shape = AttentionShape(
@@ -126,18 +105,6 @@ def _layer(fields: Fields, content: Mapping[str, Any], number: int, layer_type: 
     )
     radius = window_of(layer_type, fields.sliding_window)
     return LayerConfig(shape, rope, None if radius is None else radius + 1)
-
-
-class NormedAttention(Attention):
-    """Attention whose values are normed too, without a weight."""
-
-    def __init__(self, shape: AttentionShape, rope: Rope, eps: float) -> None:
-        super().__init__(shape, rope)
-        self._value_norm = UnweightedNorm(eps)
-
-    def normed(self, queries: mx.array, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array, mx.array]:
-        """Norm all three, (B, L, heads, head_dim) each."""
-        return self.q_norm(queries), self.k_norm(keys), self._value_norm(values)
 
 
 class Signals(nn.Module):
@@ -182,7 +149,7 @@ class Layer(SandwichBlock):
 
     def __init__(self, config: Config, layer: LayerConfig, rope: Rope) -> None:
         fields = config.fields
-        attention = NormedAttention(layer.attention, rope, fields.rms_norm_eps)
+        attention = ValueNormAttention(layer.attention, rope, fields.rms_norm_eps)
         mlp = GatedMlp(fields.hidden_size, fields.intermediate_size, config.act)
         super().__init__(attention, mlp, fields.hidden_size, rms_norm(fields.rms_norm_eps), layer.window)
         self.ple_block = Gate(fields, config.act)

@@ -7,22 +7,17 @@ them by their word. Parameters are named as Transformers 5 names those of GemmaF
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL, refuse_bidirectional
 from weightloom.plugins.configs.config import read
-from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.configs.text_fields import TextFields
-from weightloom.plugins.layers.activations import Activation, activation
-from weightloom.plugins.layers.attention import Attention, AttentionShape
-from weightloom.plugins.layers.blocks import Block
-from weightloom.plugins.layers.decoder import CausalLM, Decoder
-from weightloom.plugins.layers.mlp import GatedMlp
+from weightloom.plugins.layers.decoder import CausalLM
+from weightloom.plugins.layers.dense import SHARDING, DenseConfig, build_dense
 from weightloom.plugins.layers.norms import zero_centred_norm
-from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.specs import hookimpl
 
 
@@ -43,43 +38,18 @@ class Fields(TextFields):
     use_bidirectional_attention: bool | None = None
 
 
-@dataclass(frozen=True)
-class Config:
-    """A config that fits together."""
-
-    fields: Fields
-    attention: AttentionShape
-    act: Activation
-    rope: RopeConfig
-
-
-def read_config(content: Mapping[str, Any]) -> Config:
+def read_config(content: Mapping[str, Any]) -> DenseConfig:
     """Read config.json's content; raises ConfigError naming the field that is off."""
     fields = read(Fields, content)
     fields.check()
     refuse_bidirectional(fields.use_bidirectional_attention)
-    act = "gelu_pytorch_tanh" if fields.hidden_act == "gelu" else fields.hidden_act
-    ropes = read_rope(content, fields.head_size, fields.max_position_embeddings)
-    return Config(fields, AttentionShape.of(fields), activation(act), ropes[FULL])
+    meant = replace(fields, hidden_act="gelu_pytorch_tanh") if fields.hidden_act == "gelu" else fields
+    return DenseConfig.of(meant, content, (FULL,) * fields.num_hidden_layers)
 
 
-def build(config: Config) -> CausalLM:
+def build(config: DenseConfig) -> CausalLM:
     """Make the module; its parameters are not computed."""
-    fields = config.fields
-    rope = Rope(config.rope, config.attention.head_dim)
-    norm = zero_centred_norm(fields.rms_norm_eps)
-    blocks = [
-        Block(
-            Attention(config.attention, rope),
-            GatedMlp(fields.hidden_size, fields.intermediate_size, config.act),
-            fields.hidden_size,
-            norm,
-        )
-        for _ in range(fields.num_hidden_layers)
-    ]
-    last = norm(fields.hidden_size)
-    decoder = Decoder(fields.vocab_size, fields.hidden_size, last, blocks, sqrt(fields.hidden_size))
-    return CausalLM(decoder, fields.tie_word_embeddings)
+    return build_dense(config, norm=zero_centred_norm, embed_scale=sqrt(config.fields.hidden_size))
 
 
 GEMMA = Architecture(
@@ -93,13 +63,7 @@ GEMMA = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
-    sharding={
-        r"^(model\.embed_tokens|lm_head)\.": "vocab",
-        r"self_attn\.[qkv]_proj\.": "column",
-        r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
-        r"mlp\.(gate|up)_proj\.": "column",
-        r"mlp\.down_proj\.(weight|scales|biases)$": "row",
-    },
+    sharding=SHARDING,
 )
 
 

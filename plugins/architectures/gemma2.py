@@ -12,21 +12,20 @@ Gemma2ForCausalLM and Gemma3ForCausalLM.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.configs.checks import FULL, layer_types_of, refuse_bidirectional, refuse_non_positive, window_of
+from weightloom.plugins.configs.checks import FULL, layer_types_of, refuse_bidirectional, refuse_non_positive
 from weightloom.plugins.configs.config import read
-from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.configs.rope_sections import with_local_base
 from weightloom.plugins.configs.text_fields import TextFields
-from weightloom.plugins.layers.activations import Activation, activation
+from weightloom.plugins.layers.activations import activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.blocks import SandwichBlock
-from weightloom.plugins.layers.decoder import CausalLM, Decoder, capped
-from weightloom.plugins.layers.mlp import GatedMlp
+from weightloom.plugins.layers.decoder import CausalLM, capped
+from weightloom.plugins.layers.dense import SHARDING, DenseConfig, build_dense
 from weightloom.plugins.layers.norms import zero_centred_norm
 from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.specs import hookimpl
@@ -63,92 +62,53 @@ class Fields3(Fields):
     final_logit_softcapping: float | None = None
 
 
-@dataclass(frozen=True)
-class Config:
-    """A config that fits together. `windows` has an entry a layer, `ropes` one a layer type."""
-
-    fields: Fields
-    attention: AttentionShape
-    act: Activation
-    layer_types: tuple[str, ...]
-    windows: tuple[int | None, ...]
-    ropes: Mapping[str, RopeConfig]
-
-
-def read_gemma2(content: Mapping[str, Any]) -> Config:
+def read_gemma2(content: Mapping[str, Any]) -> DenseConfig:
     """Read a Gemma 2's config.json; raises ConfigError naming the field that is off."""
-    fields = read(Fields, content)
-    types = _layer_types(fields, one_full_in=2)
-    return _checked(fields, types, None, _ropes(content, fields, types, 10000.0))
+    return _checked(read(Fields, content), content, 2, 10000.0, norm_eps=None)
 
 
-def read_gemma3(content: Mapping[str, Any]) -> Config:
+def read_gemma3(content: Mapping[str, Any]) -> DenseConfig:
     """Read config.json of a Gemma 3's text model; raises ConfigError naming the field that is off."""
     fields = read(Fields3, content)
-    types = _layer_types(fields, one_full_in=6)
-    ropes = _ropes(with_local_base(content), fields, types, 1000000.0)
-    return _checked(fields, types, fields.rms_norm_eps, ropes)
+    return _checked(fields, with_local_base(content), 6, 1000000.0, fields.rms_norm_eps)
 
 
-def _layer_types(fields: Fields, one_full_in: int) -> tuple[str, ...]:
-    every = fields.sliding_window_pattern or (one_full_in if fields.layer_types is None else None)
-    return layer_types_of(fields.layer_types, fields.num_hidden_layers, FULL, every)
-
-
-def _ropes(content: Mapping[str, Any], fields: Fields, types: tuple[str, ...], base: float) -> Mapping[str, RopeConfig]:
-    return read_rope(content, fields.head_size, fields.max_position_embeddings, base, types)
-
-
-def _checked(fields: Fields, types: tuple[str, ...], norm_eps: float | None, ropes: Mapping[str, RopeConfig]) -> Config:
+def _checked(
+    fields: Fields, content: Mapping[str, Any], one_full_in: int, default_theta: float, norm_eps: float | None
+) -> DenseConfig:
     fields.check("query_pre_attn_scalar")
-    caps = {
-        "attn_logit_softcapping": fields.attn_logit_softcapping,
-        "final_logit_softcapping": fields.final_logit_softcapping,
-    }
+    caps = {name: getattr(fields, name) for name in ("attn_logit_softcapping", "final_logit_softcapping")}
     refuse_non_positive({name: cap for name, cap in caps.items() if cap is not None})
     refuse_bidirectional(fields.use_bidirectional_attention)
-    return Config(
+    every = fields.sliding_window_pattern or (one_full_in if fields.layer_types is None else None)
+    types = layer_types_of(fields.layer_types, fields.num_hidden_layers, FULL, every)
+    shape = AttentionShape.of(
         fields,
-        AttentionShape.of(
-            fields,
-            norm_eps=norm_eps,
-            scale=fields.query_pre_attn_scalar**-0.5,
-            softcap=fields.attn_logit_softcapping,
-        ),
-        activation(fields.hidden_activation, "hidden_activation"),
-        types,
-        tuple(window_of(each, fields.sliding_window) for each in types),
-        ropes,
+        norm_eps=norm_eps,
+        scale=fields.query_pre_attn_scalar**-0.5,
+        softcap=fields.attn_logit_softcapping,
+    )
+    made = DenseConfig.of(fields, content, types, shape, default_theta)
+    return replace(made, act=activation(fields.hidden_activation, "hidden_activation"))
+
+
+def build(config: DenseConfig) -> CausalLM:
+    """Make the module; its parameters are not computed."""
+    fields = config.fields
+    assert isinstance(fields, Fields)
+    return build_dense(
+        config,
+        attention=_attention,
+        block=SandwichBlock,
+        norm=zero_centred_norm,
+        embed_scale=sqrt(fields.hidden_size),
+        finish=capped(fields.final_logit_softcapping),
     )
 
 
-def build(config: Config) -> CausalLM:
-    """Make the module; its parameters are not computed."""
-    fields, shape = config.fields, config.attention
-    ropes = {name: Rope(rope, shape.head_dim) for name, rope in config.ropes.items()}
-    norm = zero_centred_norm(fields.rms_norm_eps)
-    blocks = [
-        SandwichBlock(
-            Attention(shape, ropes[layer_type], None if shape.norm_eps is None else norm),
-            GatedMlp(fields.hidden_size, fields.intermediate_size, config.act),
-            fields.hidden_size,
-            norm,
-            window,
-        )
-        for layer_type, window in zip(config.layer_types, config.windows, strict=True)
-    ]
-    last = norm(fields.hidden_size)
-    decoder = Decoder(fields.vocab_size, fields.hidden_size, last, blocks, sqrt(fields.hidden_size))
-    return CausalLM(decoder, fields.tie_word_embeddings, capped(fields.final_logit_softcapping))
+def _attention(shape: AttentionShape, rope: Rope | None) -> Attention:
+    return Attention(shape, rope, None if shape.norm_eps is None else zero_centred_norm(shape.norm_eps))
 
-
-SHARDING = {
-    r"^(model\.embed_tokens|lm_head)\.": "vocab",
-    r"self_attn\.[qkv]_proj\.": "column",
-    r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
-    r"mlp\.(gate|up)_proj\.": "column",
-    r"mlp\.down_proj\.(weight|scales|biases)$": "row",
-}
 
 GEMMA2 = Architecture(
     name="gemma2",

@@ -37,6 +37,7 @@ from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.altup import AltUp, gathered, spread
 from weightloom.plugins.layers.attention import Attention, AttentionShape, ValueNormAttention
 from weightloom.plugins.layers.cache import Cache, make_cache
+from weightloom.plugins.layers.cuts import HEADS, VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM, capped
 from weightloom.plugins.layers.masks import Mask, Window
 from weightloom.plugins.layers.mlp import GatedMlp
@@ -271,6 +272,8 @@ GEMMA3N = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
+    # How gates are cut off depends on the whole width of a feed-forward layer.
+    sharding={**VOCABULARY, **HEADS},
 )
 
 

@@ -19,32 +19,32 @@ def refuse_non_positive(sizes: Mapping[str, int | float]) -> None:
         refuse_unless(0 < value <= LARGEST, field, value, f"a positive number, {LARGEST} at most")
 
 
-def head_dim_of(given: int | None, hidden_size: int, heads: int) -> int:
-    """Give the size of a head: as given, else an equal part of the hidden size; raises ConfigError otherwise."""
+def head_dim_of(given: int | None, hidden_size: int, heads: int, field: str = "head_dim") -> int:
+    """Give the size of a head: as given in `field`, else an equal part of the hidden size; raises ConfigError."""
     if given is not None:
-        refuse_non_positive({"head_dim": given})
-        return _of_ordinary_size(given)
+        refuse_non_positive({field: given})
+        return _of_ordinary_size(given, field)
     refuse_unless(
         hidden_size % heads == 0,
         "hidden_size",
         hidden_size,
         f"a multiple of num_attention_heads, {heads}, or a head_dim",
     )
-    return _of_ordinary_size(hidden_size // heads)
+    return _of_ordinary_size(hidden_size // heads, field)
 
 
-def _of_ordinary_size(head_dim: int) -> int:
+def _of_ordinary_size(head_dim: int, field: str) -> int:
     # What is computed of each dim of a head is computed as a model is made, before any shape is compared.
-    refuse_unless(head_dim <= _WIDEST_HEAD, "head_dim", head_dim, f"{_WIDEST_HEAD} at most")
+    refuse_unless(head_dim <= _WIDEST_HEAD, field, head_dim, f"{_WIDEST_HEAD} at most")
     return head_dim
 
 
-def kv_heads_of(given: int | None, heads: int) -> int:
+def kv_heads_of(given: int | None, heads: int, field: str = "num_key_value_heads") -> int:
     """Give the number of key and value heads; None is one a query head. Raises ConfigError if they do not divide."""
     if given is None:
         return heads
     fine = given > 0 and heads % given == 0
-    refuse_unless(fine, "num_key_value_heads", given, f"a divisor of num_attention_heads, {heads}")
+    refuse_unless(fine, field, given, f"a divisor of num_attention_heads, {heads}")
     return given
 
 

@@ -16,6 +16,7 @@ from weightloom.plugins.configs.rope_kinds import (
     LinearRope,
     Llama3Rope,
     LongRope,
+    ProportionalRope,
     RopeKind,
     Rotation,
     YarnRope,
@@ -29,6 +30,7 @@ KINDS: Mapping[str, type[Any]] = {
     "llama3": Llama3Rope,
     "yarn": YarnRope,
     "longrope": LongRope,
+    "proportional": ProportionalRope,
 }
 
 _RENAMED = {"given_attention_factor": "attention_factor"}
@@ -80,7 +82,9 @@ def refuse_changing(config: RopeConfig) -> None:
 
 def _rotation(section: Section, head_dim: int, trained: int, default_theta: float, default_part: float) -> Rotation:
     theta = _number("rope_theta", section, default_theta)
-    part = _number("partial_rotary_factor", section, default_part)
+    # A kind that has the share for a field of its own turns whole heads by it.
+    own = section.value("rope_type") == "proportional"
+    part = 1.0 if own else _number("partial_rotary_factor", section, default_part)
     refuse_unless(part <= 1, "partial_rotary_factor", part, "1 at most")
     dims = int(head_dim * part)
     even = dims > 0 and dims % 2 == 0

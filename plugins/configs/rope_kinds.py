@@ -100,6 +100,29 @@ class LinearRope(_Constant):
 
 
 @dataclass(frozen=True, slots=True)
+class ProportionalRope(_Constant):
+    """A share of the pairs turns, at the frequencies that they have among all; the others stay (Gemma 4).
+
+    The share is of the pairs of whole heads, so `dims` are those of a head. Frequencies are divided by a factor.
+    """
+
+    partial_rotary_factor: float = 1.0
+    factor: float = 1.0
+
+    def check(self, section: str) -> None:
+        """Raise ConfigError unless the share is one, and the factor positive."""
+        share = self.partial_rotary_factor
+        refuse_unless(0 < share <= 1, f"{section}.partial_rotary_factor", share, "more than 0, 1 at most")
+        _positive(section, "factor", self.factor)
+
+    def frequencies(self, rotation: Rotation, length: int) -> Floats:
+        """Give the plain frequencies over the factor, and 0 for the pairs that stay."""
+        found = rotation.plain() / self.factor
+        found[int(self.partial_rotary_factor * rotation.dims // 2) :] = 0.0
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class DynamicRope:
     """The base grows with the context once that is longer than the trained one (dynamic NTK scaling).
 

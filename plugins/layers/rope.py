@@ -82,7 +82,10 @@ class Rope:
     def _periods(self, length: int) -> mx.array:
         """Give positions a radian, (dims / 2,): what MLX takes for frequencies."""
         frequencies = self._config.kind.frequencies(self._config.rotation, length)
-        return mx.array((1.0 / frequencies).astype("float32"))
+        # A pair that does not turn has an endless period.
+        turning = frequencies > 0
+        frequencies[~turning] = 1.0
+        return mx.where(mx.array(turning), mx.array((1.0 / frequencies).astype("float32")), mx.inf)
 
     def _factors_of(self, head_dim: int) -> mx.array | None:
         factor = self._config.kind.attention_factor(self._config.rotation)

@@ -4,6 +4,7 @@ from tests.families.family import SIZES, Case, Family
 
 LINEAR = {"rope_type": "linear", "rope_theta": 5000.0, "factor": 4.0}
 BY_TYPE = {"full_attention": LINEAR, "sliding_attention": {"rope_type": "default", "rope_theta": 300.0}}
+SLIDING_THEN_FULL = ["sliding_attention", "full_attention"]
 WIDE = {**SIZES, "head_dim": 16}
 
 FAMILIES = (
@@ -91,12 +92,60 @@ FAMILIES = (
         sizes={
             **WIDE,
             "num_hidden_layers": 5,
-            "layer_types": ["sliding_attention", "full_attention"] * 2 + ["sliding_attention"],
+            "layer_types": [*SLIDING_THEN_FULL, *SLIDING_THEN_FULL, "sliding_attention"],
             "sliding_window": 9,
             "num_kv_shared_layers": 2,
             "laurel_rank": 8,
             "vocab_size_per_layer_input": 48,
             "hidden_size_per_layer_input": 32,
+        },
+    ),
+    Family(
+        "gemma4_text",
+        (
+            Case(
+                "inputs a layer, shared keys and values, wider borrowers",
+                {
+                    "num_hidden_layers": 5,
+                    "layer_types": [*SLIDING_THEN_FULL, "sliding_attention", *SLIDING_THEN_FULL],
+                    "num_kv_shared_layers": 2,
+                    "use_double_wide_mlp": True,
+                    "hidden_size_per_layer_input": 32,
+                },
+            ),
+            Case(
+                "experts, keys as values, untied, biases, a cap",
+                {
+                    "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+                    "attention_k_eq_v": True,
+                    "num_global_key_value_heads": 1,
+                    "enable_moe_block": True,
+                    "num_experts": 4,
+                    "top_k_experts": 2,
+                    "moe_intermediate_size": 32,
+                    "tie_word_embeddings": False,
+                    "attention_bias": True,
+                    "final_logit_softcapping": 2.0,
+                    "rope_parameters": {
+                        "full_attention": {
+                            "rope_type": "proportional",
+                            "rope_theta": 5000.0,
+                            "partial_rotary_factor": 0.5,
+                            "factor": 2.0,
+                        },
+                        "sliding_attention": {"rope_type": "linear", "rope_theta": 300.0, "factor": 4.0},
+                    },
+                },
+            ),
+        ),
+        class_name="Gemma4ForCausalLM",
+        sizes={
+            **SIZES,
+            "head_dim": 4,
+            "global_head_dim": 16,
+            "sliding_window": 9,
+            "vocab_size_per_layer_input": 64,
+            "hidden_size_per_layer_input": 0,
         },
     ),
     Family(

@@ -11,6 +11,7 @@ from weightloom.plugins.configs.rope_kinds import (
     LinearRope,
     Llama3Rope,
     LongRope,
+    ProportionalRope,
     Rotation,
     YarnRope,
 )
@@ -30,6 +31,11 @@ def test_default() -> None:
 
 def test_linear() -> None:
     close(LinearRope(4.0).frequencies(ROTATION, 10), [each / 4 for each in PLAIN])
+
+
+def test_proportional_turns_a_share_of_the_pairs_and_leaves_the_others() -> None:
+    close(ProportionalRope(0.25, 2.0).frequencies(ROTATION, 10), [PLAIN[0] / 2, PLAIN[1] / 2] + [0.0] * 6)
+    close(ProportionalRope().frequencies(ROTATION, 10), PLAIN)
 
 
 def test_dynamic_is_plain_up_to_the_trained_length() -> None:

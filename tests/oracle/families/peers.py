@@ -76,9 +76,14 @@ def config_of(folder: Path) -> dict[str, Any]:
 
 
 def as_published(config: dict[str, Any], family: Family) -> dict[str, Any]:
-    """Give the same config as Transformers 4 wrote it: rotary settings at the top, fields by their older names."""
+    """Give the same config as Transformers 4 wrote it: rotary settings at the top, fields by their older names.
+
+    Of rotary settings by layer type that it had no words for, the names alone are older ones.
+    """
     old = {name: value for name, value in config.items() if name != "rope_parameters"}
     rope = dict(config.get("rope_parameters") or {})
+    if _is_newer(rope):
+        return {family.older.get(name, name): value for name, value in config.items()}
     if any(isinstance(value, dict) for value in rope.values()):
         local, rope = dict(rope.get("sliding_attention") or {}), dict(rope.get("full_attention") or {})
         if "rope_theta" in local:
@@ -92,6 +97,10 @@ def as_published(config: dict[str, Any], family: Family) -> dict[str, Any]:
         old["torch_dtype"] = old.pop("dtype")
     renamed = {family.older.get(name, name): value for name, value in old.items()}
     return {**renamed, "transformers_version": "4.50.0"}
+
+
+def _is_newer(rope: dict[str, Any]) -> bool:
+    return any(isinstance(value, dict) and value.get("rope_type") == "proportional" for value in rope.values())
 
 
 def _class(family: Family) -> Any:
