@@ -17,7 +17,12 @@ from math import sqrt
 from typing import Any
 
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.configs.checks import FULL, layer_types_of, refuse_bidirectional, refuse_non_positive
+from weightloom.plugins.configs.checks import (
+    FULL,
+    layer_types_of,
+    refuse_bidirectional,
+    refuse_non_positive_where_given,
+)
 from weightloom.plugins.configs.config import read
 from weightloom.plugins.configs.rope_sections import with_local_base
 from weightloom.plugins.configs.text_fields import TextFields
@@ -77,8 +82,8 @@ def _checked(
     fields: Fields, content: Mapping[str, Any], one_full_in: int, default_theta: float, norm_eps: float | None
 ) -> DenseConfig:
     fields.check("query_pre_attn_scalar")
-    caps = {name: getattr(fields, name) for name in ("attn_logit_softcapping", "final_logit_softcapping")}
-    refuse_non_positive({name: cap for name, cap in caps.items() if cap is not None})
+    caps = ("attn_logit_softcapping", "final_logit_softcapping")
+    refuse_non_positive_where_given({name: getattr(fields, name) for name in caps})
     refuse_bidirectional(fields.use_bidirectional_attention)
     every = fields.sliding_window_pattern or (one_full_in if fields.layer_types is None else None)
     types = layer_types_of(fields.layer_types, fields.num_hidden_layers, FULL, every)

@@ -27,6 +27,7 @@ from weightloom.plugins.configs.checks import (
     refuse_bidirectional,
     refuse_lonely_borrowers,
     refuse_non_positive,
+    refuse_non_positive_where_given,
     window_of,
 )
 from weightloom.plugins.configs.config import read, refuse_unless
@@ -101,8 +102,7 @@ def read_config(content: Mapping[str, Any]) -> Config:
     fields = read(Fields, {**content, "intermediate_size": first})
     fields.check("vocab_size_per_layer_input", "hidden_size_per_layer_input", "altup_num_inputs", "laurel_rank")
     refuse_bidirectional(fields.use_bidirectional_attention)
-    if fields.final_logit_softcapping is not None:
-        refuse_non_positive({"final_logit_softcapping": fields.final_logit_softcapping})
+    refuse_non_positive_where_given({"final_logit_softcapping": fields.final_logit_softcapping})
     active, streams = fields.altup_active_idx, fields.altup_num_inputs
     refuse_unless(0 <= active < streams, "altup_active_idx", active, f"less than altup_num_inputs, {streams}")
     count = fields.num_hidden_layers
@@ -267,6 +267,7 @@ GEMMA3N = Architecture(
     model_types=("gemma3n_text",),
     class_names=("Gemma3nForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 Gemma3nForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

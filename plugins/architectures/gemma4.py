@@ -29,6 +29,7 @@ from weightloom.plugins.configs.checks import (
     refuse_bidirectional,
     refuse_lonely_borrowers,
     refuse_non_positive,
+    refuse_non_positive_where_given,
     window_of,
 )
 from weightloom.plugins.configs.config import read, refuse_unless
@@ -129,8 +130,7 @@ def read_config(content: Mapping[str, Any]) -> Config:
     # What is seen both ways are the tokens of an image: a prompt of text has none.
     both_ways = fields.use_bidirectional_attention
     refuse_bidirectional(None if both_ways == "vision" else both_ways)
-    if fields.final_logit_softcapping is not None:
-        refuse_non_positive({"final_logit_softcapping": fields.final_logit_softcapping})
+    refuse_non_positive_where_given({"final_logit_softcapping": fields.final_logit_softcapping})
     every = fields.sliding_window_pattern or (6 if fields.layer_types is None else None)
     types = (*layer_types_of(fields.layer_types, fields.num_hidden_layers, FULL, every)[:-1], FULL)
     refuse_lonely_borrowers(types, fields.num_kv_shared_layers)
@@ -158,9 +158,8 @@ def _experts(fields: Fields) -> ExpertsConfig | None:
     if not fields.enable_moe_block:
         return None
     names = ("num_experts", "top_k_experts", "moe_intermediate_size")
-    sizes = [getattr(fields, name) or 0 for name in names]
-    refuse_non_positive(dict(zip(names, sizes, strict=True)))
-    count, chosen, width = sizes
+    count, chosen, width = (getattr(fields, name) or 0 for name in names)
+    refuse_non_positive(dict(zip(names, (count, chosen, width), strict=True)))
     refuse_unless(chosen <= count, "top_k_experts", chosen, f"num_experts, {count}, at most")
     return ExpertsConfig(count, chosen, width)
 
@@ -278,6 +277,7 @@ GEMMA4 = Architecture(
     model_types=("gemma4_text",),
     class_names=("Gemma4ForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 Gemma4ForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

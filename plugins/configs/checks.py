@@ -19,6 +19,11 @@ def refuse_non_positive(sizes: Mapping[str, int | float]) -> None:
         refuse_unless(0 < value <= LARGEST, field, value, f"a positive number, {LARGEST} at most")
 
 
+def refuse_non_positive_where_given(sizes: Mapping[str, int | float | None]) -> None:
+    """Raise ConfigError likewise; None is no size, and fine."""
+    refuse_non_positive({field: value for field, value in sizes.items() if value is not None})
+
+
 def head_dim_of(given: int | None, hidden_size: int, heads: int, field: str = "head_dim") -> int:
     """Give the size of a head: as given in `field`, else an equal part of the hidden size; raises ConfigError."""
     if given is not None:
