@@ -175,6 +175,7 @@ GPT2 = Architecture(
     class_names=("GPT2LMHeadModel",),
     base_model_prefix="transformer",
     task="generate",
+    verified="Transformers 5.24 GPT2LMHeadModel",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

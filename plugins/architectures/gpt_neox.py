@@ -126,6 +126,7 @@ GPT_NEOX = Architecture(
     class_names=("GPTNeoXForCausalLM",),
     base_model_prefix="gpt_neox",
     task="generate",
+    verified="Transformers 5.24 GPTNeoXForCausalLM",
     by_request=("rerank",),
     read_config=also_named(PUBLISHED_NAMES, read_config),
     build=build,

@@ -130,6 +130,7 @@ PHI = Architecture(
     model_types=("phi",),
     class_names=("PhiForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 PhiForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

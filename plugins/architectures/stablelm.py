@@ -109,6 +109,7 @@ STABLELM = Architecture(
     model_types=("stablelm",),
     class_names=("StableLmForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 StableLmForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

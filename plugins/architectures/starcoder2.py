@@ -82,6 +82,7 @@ STARCODER2 = Architecture(
     model_types=("starcoder2",),
     class_names=("Starcoder2ForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 Starcoder2ForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,
