@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import mlx.core as mx
-import mlx.nn as nn
 
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL, refuse_non_positive
@@ -24,6 +23,7 @@ from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.blocks import Block
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
+from weightloom.plugins.layers.norm_head import ColumnNormHeadLM
 from weightloom.plugins.layers.norms import rms_norm
 from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.layers.scored_experts import CUTS, LinearScoredSparseMlp, feed_forward
@@ -96,33 +96,6 @@ def read_config(content: Mapping[str, Any]) -> Config:
     )
 
 
-class NormHeadLM(CausalLM):
-    """A model whose head counts as if each column of its weights, as they are stored, were of length 1."""
-
-    _lengths: tuple[mx.array, mx.array] | None = None
-
-    def head(self, hidden: mx.array) -> mx.array:
-        """Hidden states (B, L, hidden_size) -> logits (B, L, vocab)."""
-        return super().head((hidden / self._columns()).astype(hidden.dtype))
-
-    def _columns(self) -> mx.array:
-        """Give the length of each column of the head, (hidden_size,) float32, worked out once for its weights."""
-        weight = self.lm_head.weight
-        if self._lengths is None or self._lengths[0] is not weight:
-            object.__setattr__(self, "_lengths", (weight, mx.linalg.norm(_matrix(self.lm_head), axis=0) + 1e-7))
-        assert self._lengths is not None
-        return self._lengths[1]
-
-
-def _matrix(layer: nn.Module) -> mx.array:
-    weight = layer.weight
-    if isinstance(layer, nn.QuantizedLinear):
-        how = (layer.group_size, layer.bits, layer.mode)
-        weight = mx.dequantize(weight, layer.scales, layer.get("biases"), *how)
-    found: mx.array = weight.astype(mx.float32)
-    return found
-
-
 def build(config: Config) -> CausalLM:
     """Make the module; its parameters are not computed."""
     fields = config.fields
@@ -139,7 +112,7 @@ def build(config: Config) -> CausalLM:
         for layer in range(fields.num_hidden_layers)
     ]
     decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks)
-    return (NormHeadLM if fields.norm_head else CausalLM)(decoder, fields.tie_word_embeddings)
+    return (ColumnNormHeadLM if fields.norm_head else CausalLM)(decoder, fields.tie_word_embeddings)
 
 
 BAILING_MOE = Architecture(

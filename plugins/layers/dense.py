@@ -76,6 +76,7 @@ def build_dense(
     norm: Callable[[float], Norm] = rms_norm,
     embed_scale: float = 1.0,
     finish: Callable[[mx.array], mx.array] | None = None,
+    model: type[CausalLM] = CausalLM,
 ) -> CausalLM:
     """Make the module; its parameters are not computed.
 
@@ -97,4 +98,4 @@ def build_dense(
         for layer_type, window, turned in zip(config.layer_types, config.windows, turns, strict=True)
     ]
     decoder = Decoder(fields.vocab_size, fields.hidden_size, normed(fields.hidden_size), blocks, embed_scale)
-    return CausalLM(decoder, fields.tie_word_embeddings, finish)
+    return model(decoder, fields.tie_word_embeddings, finish)

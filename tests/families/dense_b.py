@@ -1,6 +1,6 @@
 """Dense decoders whose layers differ from Llama's in one way or another, and Llama's under other names."""
 
-from tests.families.family import SIZES, Case, Family
+from tests.families.family import SIZES, WITHOUT_SHARED_HEADS, Case, Family
 
 LAYER_TYPES = ["sliding_attention", "full_attention", "sliding_attention"]
 LLAMA3 = {
@@ -193,5 +193,14 @@ FAMILIES = (
         ),
         relaid="LlamaForCausalLM",
         published=("model.layers.1.attention.wqkv.weight", "model.tok_embeddings.weight"),
+    ),
+    Family(
+        "baichuan",
+        (
+            Case("plain", {"rope_theta": 5000.0}),
+            Case("a normed head", {"norm_head": True}),
+        ),
+        relaid="LlamaForCausalLM",
+        sizes=WITHOUT_SHARED_HEADS,
     ),
 )

@@ -116,7 +116,27 @@ def _internlm2_for_llama(state: State, config: Config) -> State:
     return found
 
 
+def _baichuan_published(state: State, config: Config) -> State:
+    found = {name: array for name, array in state.items() if not re.search("[qkv]_proj", name)}
+    for layer in (part[1] for name in state if (part := _QKV.fullmatch(name))):
+        parts = [state[f"{layer}.self_attn.{which}_proj.weight"] for which in "qkv"]
+        found[f"{layer}.self_attn.W_pack.weight"] = np.concatenate(parts)
+    return found
+
+
+def _baichuan_for_llama(state: State, config: Config) -> State:
+    found = {name: array for name, array in state.items() if "W_pack" not in name}
+    for name in set(state) - set(found):
+        for which, part in zip("qkv", np.split(state[name], 3), strict=True):
+            found[name.replace("W_pack", f"{which}_proj")] = part
+    if config.get("norm_head"):
+        head = found["lm_head.weight"]
+        found["lm_head.weight"] = head / np.linalg.norm(head, axis=1, keepdims=True)
+    return found
+
+
 RELAYINGS: Mapping[str, Relaying] = {
+    "baichuan": Relaying(published=_baichuan_published, reference=_baichuan_for_llama),
     "internlm2": Relaying(_internlm2_as_llama, _internlm2_published, _internlm2_for_llama),
     "minicpm": Relaying(_minicpm_as_granite),
     "kimi_k2": Relaying(reference=_stacked_experts),
