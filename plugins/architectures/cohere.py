@@ -21,7 +21,7 @@ from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.blocks import ParallelBlock
-from weightloom.plugins.layers.cuts import DENSE
+from weightloom.plugins.layers.cuts import GATED, VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM, Decoder, times
 from weightloom.plugins.layers.mlp import GatedMlp
 from weightloom.plugins.layers.norms import PerHeadLayerNorm, layer_norm
@@ -125,7 +125,12 @@ def _attention(config: Config, rope: Rope | None) -> Attention:
     return NormedAttention(config.attention, rope, config.fields.layer_norm_eps)
 
 
-SHARDING = {**DENSE, r"self_attn\.[qk]_norm\.": "column"}
+SHARDING = {
+    **VOCABULARY,
+    r"self_attn\.([qkv]_proj|[qk]_norm)\.": "column",
+    r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
+    **GATED,
+}
 
 COHERE = Architecture(
     name="cohere",
