@@ -161,6 +161,7 @@ OLMO_HYBRID = Architecture(
     model_types=("olmo_hybrid",),
     class_names=("OlmoHybridForCausalLM",),
     task="generate",
+    verified="Transformers 5.24 OlmoHybridForCausalLM",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

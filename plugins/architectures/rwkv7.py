@@ -250,6 +250,7 @@ RWKV7 = Architecture(
     model_types=("rwkv7",),
     class_names=("RWKV7ForCausalLM",),
     task="generate",
+    verified="mlx-lm 0.32.2 rwkv7",
     by_request=("rerank",),
     read_config=read_config,
     build=build,

@@ -43,8 +43,12 @@ class LinearFields(TextFields):
         refuse_linear_sizes({name: getattr(self, name) for name in SIZES})
 
 
-def refuse_linear_sizes(sizes: Mapping[str, int]) -> None:
-    """Raise ConfigError for the first of these sizes, `SIZES` by name, that linear attention cannot have."""
-    refuse_non_positive(sizes)
+def refuse_linear_sizes(sizes: Mapping[str, int], called: Mapping[str, str] | None = None) -> None:
+    """Raise ConfigError for the first of these sizes, `SIZES` by name, that linear attention cannot have.
+
+    `called` is what a family's configs call those that have another name there.
+    """
+    names = called or {}
+    refuse_non_positive({names.get(name, name): size for name, size in sizes.items()})
     keys, values = sizes["linear_num_key_heads"], sizes["linear_num_value_heads"]
     refuse_unless(values % keys == 0, "linear_num_value_heads", values, f"a multiple of linear_num_key_heads, {keys}")

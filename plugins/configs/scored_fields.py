@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from weightloom.plugins.configs.checks import refuse_non_positive, refuse_too_many_chosen
+from weightloom.plugins.configs.checks import refuse_non_positive
 from weightloom.plugins.configs.config import refuse_unless
 from weightloom.plugins.configs.text_fields import TextFields
 
@@ -44,7 +44,9 @@ class ScoredFields(TextFields):
         refuse_non_positive({self._name(name): getattr(self, name) for name in names})
         shared = self.n_shared_experts
         refuse_unless(shared is None or shared >= 0, self._name("n_shared_experts"), shared, "0 or more, or null")
-        refuse_too_many_chosen(self.num_experts_per_tok, self.n_routed_experts, self._name("n_routed_experts"))
+        chosen, experts = self.num_experts_per_tok, self.n_routed_experts
+        most = f"{self._name('n_routed_experts')}, {experts}, at most"
+        refuse_unless(chosen <= experts, self._name("num_experts_per_tok"), chosen, most)
         if self.groups > 1:
             self._check_groups(of_group)
         types, count = self.mlp_layer_types, self.num_hidden_layers
@@ -55,11 +57,16 @@ class ScoredFields(TextFields):
         experts, groups, kept = self.n_routed_experts, self.groups, self.kept_groups
         fits = experts % groups == 0 and experts // groups >= of_group
         divisor = f"a divisor of {self._name('n_routed_experts')}, {experts}, into {of_group} at least"
-        refuse_unless(fits, "n_group", groups, divisor)
-        refuse_unless(0 < kept <= groups, "topk_group", kept, f"a positive number, n_group, {groups}, at most")
-        most = kept * experts // groups
-        chosen = self.num_experts_per_tok
-        refuse_unless(chosen <= most, "num_experts_per_tok", chosen, f"{most}, what topk_group leaves, at most")
+        refuse_unless(fits, self._name("n_group"), groups, divisor)
+        most = f"a positive number, {self._name('n_group')}, {groups}, at most"
+        refuse_unless(0 < kept <= groups, self._name("topk_group"), kept, most)
+        left, chosen = kept * experts // groups, self.num_experts_per_tok
+        refuse_unless(
+            chosen <= left,
+            self._name("num_experts_per_tok"),
+            chosen,
+            f"{left}, what {self._name('topk_group')} leaves, at most",
+        )
 
     def _name(self, field: str) -> str:
         return self.called.get(field, field)

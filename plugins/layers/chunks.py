@@ -31,3 +31,27 @@ def in_chunks(x: mx.array, size: int) -> mx.array:
     more = -x.shape[2] % size
     filled = mx.pad(x, [(0, 0), (0, 0), (0, more), (0, 0)]) if more else x
     return filled.reshape(*x.shape[:2], -1, size, x.shape[3])
+
+
+def decayed_products(left: mx.array, right: mx.array, log_decay: mx.array) -> mx.array:
+    """Multiply rows of `left` and `right` (..., n, K) number by number, each decayed by what is between the two.
+
+    Gives (..., n, n), n a power of two: for rows i >= j the sum over k of left[i, k] right[j, k] exp(s), with s the sum
+    of log_decay[j + 1..i, k], 0 or less; and 0 above the diagonal. By halves, of which each is brought to where they
+    meet: no factor is more than 1, however strong the decay.
+    """
+    size = left.shape[-2]
+    if size == 1:
+        return (left * right).sum(axis=-1, keepdims=True)
+    half = size // 2
+    cut = [(each[..., :half, :], each[..., half:, :]) for each in (left, right, log_decay)]
+    both = decayed_products(*(mx.stack(list(pair)) for pair in cut))
+    (_, later), (earlier, _), (before, after) = cut
+    far = (later * mx.exp(mx.cumsum(after, axis=-2))) @ (earlier * mx.exp(until_the_end(before))).swapaxes(-1, -2)
+    above = mx.concatenate([both[0], mx.zeros_like(far)], axis=-1)
+    return mx.concatenate([above, mx.concatenate([far, both[1]], axis=-1)], axis=-2)
+
+
+def until_the_end(x: mx.array) -> mx.array:
+    """Sum the rows behind each of x (..., n, K)."""
+    return mx.cumsum(x, axis=-2, reverse=True, inclusive=False)

@@ -58,7 +58,7 @@ class DeltaShape:
 class Projected(NamedTuple):
     """What tokens are made into: `mixed` is queries, keys and values side by side, (B, L, 2 * keys + values).
 
-    `gate` is (B, L, values); `rate` and `step`, what rates and decays are made of, are (B, L, value_heads).
+    `gate` is (B, L, values), `rate`, what rates are made of, (B, L, value_heads); `step` is what decays are made of.
     """
 
     mixed: mx.array
@@ -68,24 +68,25 @@ class Projected(NamedTuple):
 
 
 class GatedNorm(nn.Module):
-    """An RMS norm whose result is multiplied by silu of a gate; parameter `weight` (size,)."""
+    """An RMS norm whose result is multiplied by an activated gate; parameter `weight` (size,)."""
 
-    def __init__(self, size: int, eps: float) -> None:
+    def __init__(self, size: int, eps: float, act: Activation = silu) -> None:
         super().__init__()
         self._eps = eps
+        self._act = act
         self.weight = mx.ones((size,))
 
     def __call__(self, x: mx.array, gate: mx.array) -> mx.array:
         """(..., size) and a gate of the same shape -> the same shape, in x's dtype."""
         normed = mx.fast.rms_norm(x, self.weight, self._eps).astype(mx.float32)
-        return (normed * silu(gate.astype(mx.float32))).astype(x.dtype)
+        return (normed * self._act(gate.astype(mx.float32))).astype(x.dtype)
 
 
-class DeltaNet(nn.Module):
+class DeltaMixer(nn.Module):
     """Queries, keys and values through a short convolution, then the gated delta rule; queries and keys of length 1.
 
-    Parameters `conv1d`, `dt_bias` and `A_log` (value_heads,); those that a family names in its own way are made by it,
-    and used in `project` and `out`.
+    Parameter `conv1d`; a family makes those that it names in its own way, and uses them in `project`, `log_decay`
+    and `out`.
     """
 
     def __init__(self, shape: DeltaShape, act: Activation) -> None:
@@ -93,26 +94,27 @@ class DeltaNet(nn.Module):
         self._shape = shape
         self._act = act
         self.conv1d = CausalConv1d(2 * shape.keys + shape.values, shape.width)
-        self.dt_bias = mx.ones((shape.value_heads,))
-        self.A_log = mx.zeros((shape.value_heads,))
 
     def __call__(self, x: mx.array, mask: Mask, state: State) -> mx.array:
         """Mix tokens (B, L, hidden_size); `state` takes the memory of each head and what the convolution sees."""
         shape, made = self._shape, self.project(x)
         mixed = self.conv1d(made.mixed, state, "conv", self._act)
         queries, keys, values = mx.split(mixed, [shape.keys, 2 * shape.keys], axis=-1)
-        step = nn.softplus(made.step.astype(mx.float32) + self.dt_bias.astype(mx.float32))
         rate = mx.sigmoid(made.rate.astype(mx.float32)) * shape.top_rate
         read, memory = gated_delta_rule(
             unit(_by_head(queries, shape.key_heads)) * shape.key_dim**-0.5,
             unit(_by_head(keys, shape.key_heads)),
             _by_head(values, shape.value_heads),
-            -mx.exp(self.A_log.astype(mx.float32)) * step,
+            self.log_decay(made.step.astype(mx.float32)),
             without_padding(rate, state),
             state.get("memory"),
         )
         state.put(x.shape[1], memory=memory)
         return self.out(read.astype(x.dtype), _by_head(made.gate, shape.value_heads))
+
+    def log_decay(self, step: mx.array) -> mx.array:
+        """What `project` gave as `step`, float32 -> logarithms of decays, as the rule takes them."""
+        raise NotImplementedError
 
     def project(self, x: mx.array) -> Projected:
         """(B, L, hidden_size) -> what the rule works on."""
@@ -121,6 +123,20 @@ class DeltaNet(nn.Module):
     def out(self, read: mx.array, gate: mx.array) -> mx.array:
         """What was read and the gate, (B, L, value_heads, value_dim) -> (B, L, hidden_size)."""
         raise NotImplementedError
+
+
+class DeltaNet(DeltaMixer):
+    """The same with a decay a head: exp(-exp(A_log) softplus(step + dt_bias)); `A_log`, `dt_bias` (value_heads,)."""
+
+    def __init__(self, shape: DeltaShape, act: Activation) -> None:
+        super().__init__(shape, act)
+        self.dt_bias = mx.ones((shape.value_heads,))
+        self.A_log = mx.zeros((shape.value_heads,))
+
+    def log_decay(self, step: mx.array) -> mx.array:
+        """Steps (B, L, value_heads) float32 -> logarithms of decays, the same shape."""
+        rates = mx.exp(self.A_log.astype(mx.float32))
+        return -rates * mx.logaddexp(step + self.dt_bias.astype(mx.float32), 0.0)
 
 
 def _by_head(x: mx.array, heads: int) -> mx.array:

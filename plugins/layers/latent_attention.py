@@ -52,11 +52,16 @@ class LatentShape:
     @classmethod
     def of(cls, fields: LatentFields, rope: RopeConfig, **changes: Any) -> LatentShape:
         """Give the shape that a config says; a scaled rope says how much the scores are scaled besides."""
-        scale = fields.head_size**-0.5 * score_factor(rope)
+        return cls.without_turning(fields, **{"scale": fields.head_size**-0.5 * score_factor(rope), **changes})
+
+    @classmethod
+    def without_turning(cls, fields: LatentFields, **changes: Any) -> LatentShape:
+        """Give the shape that a config says where nothing turns."""
+        scale = fields.head_size**-0.5
         parts = (fields.qk_nope_head_dim, fields.qk_rope_head_dim, fields.v_head_dim)
         ranks = (fields.q_lora_rank, fields.kv_lora_rank)
-        found = (fields.hidden_size, fields.num_attention_heads, *ranks, *parts, scale)
-        return cls(*found, **{"bias": fields.attention_bias, **changes})
+        found = (fields.hidden_size, fields.num_attention_heads, *ranks, *parts)
+        return cls(*found, **{"scale": scale, "bias": fields.attention_bias, **changes})
 
 
 def score_factor(rope: RopeConfig) -> float:
@@ -72,7 +77,7 @@ class LatentAttention(nn.Module):
     queries are brought to where the latent vectors are; for more of them, those are made into keys and values.
     """
 
-    def __init__(self, shape: LatentShape, rope: Rope) -> None:
+    def __init__(self, shape: LatentShape, rope: Rope | None) -> None:
         super().__init__()
         self._shape = shape
         self._rope = rope
@@ -105,20 +110,24 @@ class LatentAttention(nn.Module):
     def kept(self, x: mx.array, position: int | mx.array, cache: Cache) -> tuple[mx.array, mx.array]:
         """Give `cache` what it keeps of tokens (B, L, hidden_size); give latent vectors and turned keys of all."""
         latent, key = mx.split(self.kv_a_proj_with_mqa(x)[:, None], [self._shape.rank], axis=-1)
-        return cache.update(self.kv_a_layernorm(latent), self._rope(key, position))
+        return cache.update(self.kv_a_layernorm(latent), self.turned(key, position))
 
     def mix(
         self, compressed: mx.array, position: int | mx.array, latent: mx.array, keys: mx.array, mask: Mask
     ) -> mx.array:
         """Give what attention makes of tokens, (B, L, hidden_size), by what their queries are made of."""
         plain, turning = self._queries(compressed)
-        turned = self._rope(turning, position)
+        turned = self.turned(turning, position)
         if compressed.shape[1] > 1 or isinstance(mask, str):
             mixed = self.expanded(plain, turned, latent, keys, mask)
         else:
             mixed = self.absorbed(plain, turned, latent, keys, mask)
         made: mx.array = self.o_proj(mixed.transpose(0, 2, 1, 3).flatten(2))
         return made
+
+    def turned(self, heads: mx.array, position: int | mx.array) -> mx.array:
+        """Turn heads (B, heads, L, turned), the first token at `position`; without a rope they stay as they are."""
+        return heads if self._rope is None else self._rope(heads, position)
 
     def expanded(self, plain: mx.array, turned: mx.array, latent: mx.array, keys: mx.array, mask: Mask) -> mx.array:
         """Mix values made of latent vectors (B, 1, K, rank): the mix is (B, heads, L, value).

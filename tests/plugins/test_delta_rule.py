@@ -9,13 +9,15 @@ from weightloom.plugins.layers.delta_rule import gated_delta_rule, unit
 BATCH, GROUPS, HEADS, KEY, VALUE = 2, 2, 4, 6, 5
 
 
-def tokens(length: int, decay: float = 1.0) -> list[np.ndarray]:
+def tokens(length: int, decay: float = 1.0, rows: int | None = None) -> list[np.ndarray]:
+    """Queries, keys, values, decays, for each of `rows` of the memory one, and rates."""
     random = np.random.default_rng(length)
     queries, keys = (random.standard_normal((BATCH, length, GROUPS, KEY)) for _ in range(2))
     keys /= np.linalg.norm(keys, axis=-1, keepdims=True)
     values = random.standard_normal((BATCH, length, HEADS, VALUE))
-    log_decay = -decay * random.random((BATCH, length, HEADS))
-    return [each.astype(np.float32) for each in (queries, keys, values, log_decay, random.random(log_decay.shape))]
+    rate = random.random((BATCH, length, HEADS))
+    log_decay = -decay * random.random(rate.shape if rows is None else (*rate.shape, rows))
+    return [each.astype(np.float32) for each in (queries, keys, values, log_decay, rate)]
 
 
 def token_by_token(
@@ -24,7 +26,7 @@ def token_by_token(
     read, memory = np.zeros(values.shape), np.zeros((BATCH, HEADS, KEY, VALUE))
     for row, now, head in np.ndindex(BATCH, values.shape[1], HEADS):
         key, query = (each[row, now, head // (HEADS // GROUPS)].astype(np.float64) for each in (keys, queries))
-        held = memory[row, head] * np.exp(log_decay[row, now, head])
+        held = memory[row, head] * np.exp(log_decay[row, now, head])[..., None]
         memory[row, head] = held + np.outer(key, rate[row, now, head] * (values[row, now, head] - key @ held))
         read[row, now, head] = query @ memory[row, head]
     return read, memory
@@ -32,16 +34,18 @@ def token_by_token(
 
 @pytest.mark.parametrize("length", [1, 2, 7, 64, 65, 130])
 @pytest.mark.parametrize("decay", [0.1, 5.0])
-def test_values(length: int, decay: float) -> None:
-    given = tokens(length, decay)
+@pytest.mark.parametrize("rows", [None, KEY])
+def test_values(length: int, decay: float, rows: int | None) -> None:
+    given = tokens(length, decay, rows)
     read, memory = gated_delta_rule(*map(mx.array, given), None)
     wanted, kept = token_by_token(*given)
     np.testing.assert_allclose(np.array(read), wanted, atol=2e-5)
     np.testing.assert_allclose(np.array(memory), kept, atol=2e-5)
 
 
-def test_parts_are_as_the_whole() -> None:
-    given, memory, parts = tokens(90), None, []
+@pytest.mark.parametrize("rows", [None, KEY])
+def test_parts_are_as_the_whole(rows: int | None) -> None:
+    given, memory, parts = tokens(90, rows=rows), None, []
     for start, stop in ((0, 1), (1, 70), (70, 71), (71, 90)):
         read, memory = gated_delta_rule(*(mx.array(each[:, start:stop]) for each in given), memory)
         parts.append(read)
@@ -58,8 +62,9 @@ def test_the_same_key_again_and_again_stays_exact() -> None:
     np.testing.assert_allclose(np.array(read), token_by_token(*given)[0], atol=1e-4)
 
 
-def test_strong_decay_does_not_overflow() -> None:
-    given = tokens(100, 500.0)
+@pytest.mark.parametrize("rows", [None, KEY])
+def test_strong_decay_does_not_overflow(rows: int | None) -> None:
+    given = tokens(100, 500.0, rows)
     read, _ = gated_delta_rule(*map(mx.array, given), None)
     np.testing.assert_allclose(np.array(read), token_by_token(*given)[0], atol=2e-5)
 
