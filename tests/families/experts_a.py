@@ -149,4 +149,34 @@ FAMILIES = (
         published=("model.layers.1.mlp.moe_statics.e_score_correction_bias",),
         kit=2,
     ),
+    Family(
+        "minimax",
+        (
+            Case(
+                "in turn, factors",
+                {
+                    "full_attn_alpha_factor": 1.5,
+                    "full_attn_beta_factor": 0.7,
+                    "linear_attn_alpha_factor": 1.2,
+                    "linear_attn_beta_factor": 0.8,
+                    "mlp_alpha_factor": 1.1,
+                    "mlp_beta_factor": 0.9,
+                },
+            ),
+            Case(
+                "lightning first, a window, wide heads, tied",
+                {
+                    "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+                    "sliding_window": 9,
+                    "head_dim": 16,
+                    "block_size": 8,
+                    "tie_word_embeddings": True,
+                },
+            ),
+        ),
+        class_name="MiniMaxForCausalLM",
+        sizes=LOCAL_EXPERTS,
+        computed=("slope_rate", "query_decay", "key_decay", "diagonal_decay"),
+        published=("model.layers.0.block_sparse_moe.experts.3.w1.weight",),
+    ),
 )

@@ -36,6 +36,7 @@ class Family:
     `relaid` names the class of the reference that computes the same under other names (see
     tests/oracle/families/relaying.py). `sizes` stand under each case's values. `older` maps fields that the reference
     writes to what published configs call them. `published` are names that must come out when the rules run backwards.
+    `computed` are ends of names of what the reference writes though it follows from the config: that keeps its values.
     `kit` is how many of the cases run the conformance kit in every run; the others are part of `make laws`.
     """
 
@@ -48,6 +49,7 @@ class Family:
     older: Mapping[str, str] = field(default_factory=dict)
     task: Literal["generate", "embed", "rerank"] = "generate"
     published: tuple[str, ...] = ()
+    computed: tuple[str, ...] = ()
     tolerance: float = 1e-4
     spread: float = 1 / 3
     kit: int = 1

@@ -30,7 +30,8 @@ def write(family: Family, case: Case, folder: Path) -> None:
                 parameter.add_(1)
         # Such as biases of routers: values of their own, where a start at 0 would hide them.
         for name, buffer in model.named_buffers():
-            if name in model.state_dict() and buffer.is_floating_point():
+            free = name in model.state_dict() and not name.endswith(family.computed)
+            if free and buffer.is_floating_point():
                 buffer.copy_(torch.randn(buffer.shape, generator=generator) * family.spread)
     model.save_pretrained(folder)
     if family.relaid:
