@@ -102,7 +102,7 @@ def conversion_plan(
     packed = None if known is None else known.packed(plan, config)
     plan = plan if packed is None else packed.plan
     vendor = target.packed
-    if layout != CANONICAL:
+    if layout != CANONICAL or _leads_on(target.prepared):
         written = save_plan(_target_rules(choice, layout, target.prepared), plan.params, config)
         vendor, plan = None if vendor is None else written_names(vendor, written), plan.then(written.inverse())
     if layout == MLX:
@@ -149,16 +149,23 @@ def _by_config(choice: Choice, values: Mapping[str, Any]) -> Choice:
 
 def _target_rules(choice: Choice, layout: str, model: Prepared | None) -> RuleSet:
     """Give the rules of a layout, to the parameters of the model where it is one that comes with weightloom."""
-    if layout not in choice.known:
+    if layout not in (*choice.known, CANONICAL):
         written = (name for name in choice.known if name != GGUF)
         raise UsageError(
             f"no layout {layout!r} is known for {choice.identifier or 'a checkpoint without an architecture'}",
             expected=f"one of {', '.join((ORIGINAL, CANONICAL, *written))}",
             field="layout",
         )
-    rules = only_shipped(choice).rules_in(layout)
+    rules = RuleSet() if layout == CANONICAL else only_shipped(choice).rules_in(layout)
     if model is None or model.architecture.source != OURS:
         return rules
     # What was unpacked is floats, whatever its config says.
     said = {name: value for name, value in model.config.items() if model.quantized.modules or name not in SECTIONS}
     return led_on(model.architecture, rules, said)
+
+
+def _leads_on(model: Prepared | None) -> bool:
+    """Say whether a model that comes with weightloom has parameters of another form than the canonical ones."""
+    if model is None or model.architecture.source != OURS:
+        return False
+    return bool(model.architecture.rules.rules) or model.architecture.rewrite_rules is not None
