@@ -1,5 +1,7 @@
 """Dense decoders whose layers differ from Llama's in one way or another, and Llama's under other names."""
 
+from typing import Any
+
 from tests.families.family import SIZES, WITHOUT_SHARED_HEADS, Case, Family
 
 LAYER_TYPES = ["sliding_attention", "full_attention", "sliding_attention"]
@@ -13,6 +15,17 @@ LLAMA3 = {
 }
 # The published ids of padding lie beyond so few tokens.
 UNPADDED = {**SIZES, "pad_token_id": None}
+
+NONE, LINEAR = {"no_op": True}, {"replace_with_linear": True}
+
+
+def _block(attention: int | dict[str, bool], ffn: float | dict[str, bool]) -> dict[str, Any]:
+    """Give a block of so many heads in a group, and so wide; or of less."""
+    return {
+        "attention": {"n_heads_in_group": attention} if isinstance(attention, int) else attention,
+        "ffn": {"ffn_mult": ffn} if isinstance(ffn, float) else ffn,
+    }
+
 
 FAMILIES = (
     Family(
@@ -202,5 +215,38 @@ FAMILIES = (
         ),
         relaid="LlamaForCausalLM",
         sizes=WITHOUT_SHARED_HEADS,
+    ),
+    Family(
+        "nemotron-nas",
+        (
+            Case(
+                "each layer its own heads",
+                {
+                    "rope_theta": 5000.0,
+                    "rope_scaling": {name: value for name, value in LLAMA3.items() if name != "rope_theta"},
+                    "block_configs": [_block(2, 1.0), _block(4, 20.0), _block(1, 0.5)],
+                },
+            ),
+            Case(
+                "none, or one matrix, tied",
+                {
+                    "num_hidden_layers": 6,
+                    "tie_word_embeddings": True,
+                    "rope_theta": 5000.0,
+                    "block_configs": [
+                        _block(NONE, 1.0),
+                        _block(2, NONE),
+                        _block(LINEAR, 1.0),
+                        _block(4, LINEAR),
+                        _block(NONE, LINEAR),
+                        _block(1, 0.5),
+                    ],
+                },
+            ),
+        ),
+        class_name="DeciLMForCausalLM",
+        peer="mlx_lm",
+        sizes=WITHOUT_SHARED_HEADS,
+        spread=0.2,
     ),
 )

@@ -82,7 +82,7 @@ def names_for(rules: Iterable[Rule]) -> list[str]:
 # Adapters are no models; the others have rules here for names that Transformers settles by a class or a base prefix.
 _ELSEWHERE = {"MlxLmAdapter", "PeftModel", "Step3p5ForCausalLM", "gpt2", "gpt_neox"}
 # Transformers has neither class nor rules for these.
-_LACKING = {"bailing_moe", "internlm2", "kimi_k2", "plamo2", "Plamo2ForCausalLM"}
+_LACKING = {"bailing_moe", "internlm2", "kimi_k2", "nemotron-nas", "plamo2", "Plamo2ForCausalLM"}
 _ALONE = sorted({*registry.identifiers()} - {*registered()} - _ELSEWHERE - _LACKING | {"llama", "mixtral"})
 
 

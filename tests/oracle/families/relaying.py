@@ -135,7 +135,14 @@ def _baichuan_for_llama(state: State, config: Config) -> State:
     return found
 
 
+_REPLACED = {r"self_attn\.linear\.": "self_attn.linear_attn.", r"mlp\.linear\.": "mlp.linear_mlp."}
+_REPLACED_BACK = {r"\.linear_(attn|mlp)\.": ".linear."}
+
+
 RELAYINGS: Mapping[str, Relaying] = {
+    "nemotron-nas": Relaying(
+        published=lambda state, _: renamed(state, _REPLACED), reference=lambda state, _: renamed(state, _REPLACED_BACK)
+    ),
     "baichuan": Relaying(published=_baichuan_published, reference=_baichuan_for_llama),
     "internlm2": Relaying(_internlm2_as_llama, _internlm2_published, _internlm2_for_llama),
     "minicpm": Relaying(_minicpm_as_granite),
