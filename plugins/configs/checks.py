@@ -11,12 +11,17 @@ from weightloom.plugins.configs.config import refuse_unless
 FULL, SLIDING = "full_attention", "sliding_attention"
 LARGEST = 2**31 - 1
 _WIDEST_HEAD = 2**16
+_MOST_LAYERS = 2**16
 
 
 def refuse_non_positive(sizes: Mapping[str, int | float]) -> None:
-    """Raise ConfigError for the first size, by field name, that is not a positive number, or beyond MLX's."""
+    """Raise ConfigError for the first size, by field name, that is not a positive number, or beyond MLX's.
+
+    What is said of each layer is listed as a config is read, so fields that count layers have a lower limit.
+    """
     for field, value in sizes.items():
-        refuse_unless(0 < value <= LARGEST, field, value, f"a positive number, {LARGEST} at most")
+        most = _MOST_LAYERS if field.endswith(("layers", "n_layer")) else LARGEST
+        refuse_unless(0 < value <= most, field, value, f"a positive number, {most} at most")
 
 
 def refuse_non_positive_where_given(sizes: Mapping[str, int | float | None]) -> None:
@@ -65,6 +70,7 @@ def layer_types_of(
     `every` is sliding_window_pattern. Raises ConfigError for a list of a wrong length or with a type that is not
     `known`, and where the two differ.
     """
+    refuse_non_positive({"num_hidden_layers": count})
     patterned = None if every is None else _one_full_in(every, count)
     if given is None:
         return patterned or (otherwise,) * count

@@ -5,17 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from weightloom.engine.errors import UsageError
 from weightloom.runtime.loading.materializing import Mode
 
 if TYPE_CHECKING:
     import mlx.nn as nn
-
-
-def refuse_lazy(fuse: bool | None, mode: Mode) -> None:
-    """Raise UsageError for a model that is to be lazy and fused: fusing reads."""
-    if fuse and mode == "lazy":
-        raise UsageError("lazy and fuse were both given", expected="one of them", field="fuse")
 
 
 def fuse_products(module: nn.Module, fuse: bool | None, mode: Mode, towers: Sequence[str], alone: bool) -> None:

@@ -20,8 +20,8 @@ from weightloom.runtime.choosing.decision import Asked
 from weightloom.runtime.choosing.rule_choice import CallerRules
 from weightloom.runtime.configs.config import NAME as CONFIG_NAME
 from weightloom.runtime.configs.dtype_field import with_dtype_field
-from weightloom.runtime.loading.fused_products import fuse_products, refuse_lazy
-from weightloom.runtime.loading.materializing import asked_mode, fill, refuse_cut
+from weightloom.runtime.loading.fused_products import fuse_products
+from weightloom.runtime.loading.materializing import Mode, asked_mode, fill, refuse_with_lazy
 from weightloom.runtime.loading.ranks import Part, Share, Way, bytes_read, parted, take_part
 from weightloom.runtime.loading.widening import widened
 from weightloom.runtime.model import LoadedModel
@@ -72,41 +72,45 @@ def load(
     back. `surgery` names a surgery file, by default the one that WEIGHTLOOM_SURGERY names; it acts after conversion and
     before a cast. `adapter` is the directory of an adapter of PEFT or mlx-lm, or several with a scale each, which stay
     beside the parameters; `adapters` switches them. `quantize` packs modules as they are read, by a recipe ("4bit",
-    ..., a path, a Recipe); "dense" unpacks what the files hold packed. `fuse` computes products on one input (queries,
-    keys and values; gate and up) as one, by default on a GPU; names and saves stay as they are.
-
-    Raises PluginError, ConfigError, PlanError, CheckpointError, StorageError and UsageError.
+    ..., a path, a Recipe); "dense" unpacks what the files hold packed. `fuse` computes products on one input as one
+    (docs/loading.md), by default on a GPU. Raises PluginError, ConfigError, PlanError, CheckpointError, StorageError.
     """
     mode = asked_mode(lazy)
-    refuse_cut(mode, sharding is not None)
-    refuse_lazy(fuse, mode)
+    refuse_with_lazy(mode, sharding is not None, bool(fuse))
     wish, wanted, quantizing = wished(adapter), asked_dtype(dtype), asked_quantizing(quantize)
     manager = manager or PluginManager()
     asked = _asked(surgery, bool(wish.beside))
     opened = open_path(path)
     try:
-        decided = Asked(architecture, task, text_only)
-        found = prepare(opened, rules=rules, asked=decided, manager=manager, form=form_for(quantizing))
+        decided, form = Asked(architecture, task, text_only), form_for(quantizing)
+        found = prepare(opened, rules=rules, asked=decided, manager=manager, form=form)
         found.plan.check(strict)
         opened, found, changed = _changed(opened, unpacked(found, quantizing), wish, asked)
         found, cast = as_asked(found, wanted, quantizing)
         adapters, part = _part(wish.beside, found, opened.need_config().values, sharding)
         stored = found.plan if part is None else part.plan
         plan = widened(scales_checked(stored, found.quantized.modules))
-        before = bytes_read()
-        read = partial(Plan.load, sharding=part.sharding if part else None, progress=progress, strict=strict)
-        fill(found.module, plan, mode, () if part else found.architecture.towers, read, strict)
-        share = None if part is None else part.share(found.module, widened(found.plan).nbytes, before)
-        about = (note for each in adapters for note in each.notes)
-        remarks = (*manager.notes, *changed, *cast.notes, *about, *(part.notes if part else ()))
+        share = _filled(found, plan, part, mode, progress, strict)
+        about = (*(note for each in adapters for note in each.notes), *(part.notes if part else ()))
+        remarks = (*manager.notes, *changed, *cast.notes, *about)
         m = _loaded(opened, found, plan, stored.params, cast.dtype, remarks, share)
-        m = replace(_packed(m, found, quantizing, bool(wish.fused)), fused=wish.fused)
-        beside = put_adapters(found.module, adapters)
+        m = replace(_packed(m, found, quantizing, bool(wish.fused)), fused=wish.fused, surgery=asked and asked.path)
+        m = replace(m, adapters=put_adapters(found.module, adapters))
         fuse_products(found.module, fuse, mode, found.architecture.towers, alone=not (adapters or part))
-        return replace(m, surgery=asked.path if asked else None, adapters=beside)
+        return m
     except BaseException:
         opened.checkpoint.close()
         raise
+
+
+def _filled(
+    found: Prepared, plan: Plan, part: Part | None, mode: Mode, progress: Progress | None, strict: bool
+) -> Share | None:
+    """Read a plan's parameters into the module, or have them read later; give what this rank then holds."""
+    before = bytes_read()
+    read = partial(Plan.load, sharding=part.sharding if part else None, progress=progress, strict=strict)
+    fill(found.module, plan, mode, () if part else found.architecture.towers, read, strict)
+    return None if part is None else part.share(found.module, widened(found.plan).nbytes, before)
 
 
 def _packed(m: LoadedModel, found: Prepared, quantizing: Quantizing | None, fused: bool) -> LoadedModel:

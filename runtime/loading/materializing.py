@@ -40,11 +40,12 @@ def asked_mode(lazy: bool | None) -> Mode:
     return "eager" if value == "eager" else "needed"
 
 
-def refuse_cut(mode: Mode, cut: bool) -> None:
-    """Raise UsageError for a model that is cut among ranks and lazy: each reads its part at once."""
-    if mode == "lazy" and cut:
+def refuse_with_lazy(mode: Mode, cut: bool, fuse: bool) -> None:
+    """Raise UsageError for a lazy model that is cut among ranks or fused: both read at once."""
+    asked = "sharding" if cut else "fuse" if fuse else None
+    if mode == "lazy" and asked is not None:
         raise UsageError(
-            "lazy and sharding were both given",
+            f"lazy and {asked} were both given",
             expected="one of them",
             hint=f"load with lazy=False, or without {VARIABLE}=lazy",
             field="lazy",

@@ -10,6 +10,7 @@ from weightloom.plugins import Architecture, hookimpl
 from weightloom.plugins.architectures import llama
 from weightloom.plugins.configs.config import read
 from weightloom.plugins.layers.decoder import CausalLM
+from weightloom.plugins.layers.dense import DenseConfig
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Fields:
 @dataclass(frozen=True)
 class Config:
     fields: Fields
-    llama: llama.Config
+    llama: DenseConfig
 
 
 class MyLlama(CausalLM):
