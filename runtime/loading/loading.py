@@ -94,8 +94,8 @@ def load(
         about = (*(note for each in adapters for note in each.notes), *(part.notes if part else ()))
         remarks = (*manager.notes, *changed, *cast.notes, *about)
         m = _loaded(opened, found, plan, stored.params, cast.dtype, remarks, share)
-        m = replace(_packed(m, found, quantizing, bool(wish.fused)), fused=wish.fused, surgery=asked and asked.path)
-        m = replace(m, adapters=put_adapters(found.module, adapters))
+        m = replace(_packed(m, found, quantizing, bool(wish.fused)), fused=wish.fused)
+        m = replace(m, surgery=asked.path if asked else None, adapters=put_adapters(found.module, adapters))
         fuse_products(found.module, fuse, mode, found.architecture.towers, alone=not (adapters or part))
         return m
     except BaseException:
