@@ -15,7 +15,7 @@ from weightloom.engine import Drop, RuleSet
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.labels import label_names
 from weightloom.plugins.judging.evidence import Evidence
-from weightloom.plugins.judging.kind import sees_both_ways
+from weightloom.plugins.judging.kind import BOTH_WAYS_FLAGS, sees_both_ways
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
 from weightloom.plugins.layers.embedder import DecoderClassifier, Embedder, Sight, both_ways
 from weightloom.plugins.layers.masks import present_mask
@@ -44,7 +44,7 @@ def embedder(
     """Give the architecture that embeds with a decoder; `sight` reads what its tokens see."""
 
     def read_config(content: Mapping[str, Any]) -> Config:
-        return Config(of.read_config(content), sight(content))
+        return Config(of.read_config(_without_flags(content)), sight(content))
 
     return replace(
         of,
@@ -64,7 +64,7 @@ def classifier(of: Architecture, *class_names: str) -> Architecture:
     """Give the architecture that scores texts by a decoder's last token, for checkpoints that have such a head."""
 
     def read_config(content: Mapping[str, Any]) -> Config:
-        return Config(of.read_config(content), sight_of(content), label_names(content))
+        return Config(of.read_config(_without_flags(content)), sight_of(content), label_names(content))
 
     made = replace(
         of,
@@ -78,6 +78,11 @@ def classifier(of: Architecture, *class_names: str) -> Architecture:
         sharding={},
     )
     return replace(made, refusal=lambda evidence: made.why_not(evidence) or _no_score(made, evidence))
+
+
+def _without_flags(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Give config.json's content without what the decoder itself would refuse: what tokens see is settled here."""
+    return {name: value for name, value in content.items() if name not in BOTH_WAYS_FLAGS}
 
 
 def _decoder(of: Architecture, config: Config) -> Decoder:

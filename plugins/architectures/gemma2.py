@@ -5,6 +5,7 @@ Gemma 3 norms the heads of queries and keys in place of caps, five layers of six
 their own and are never scaled.
 
 Both caps are obeyed where a config has them; Transformers 5 passes over `attn_logit_softcapping` of a Gemma 3.
+As an embedder, EmbeddingGemma, a Gemma 3 sees both ways: `use_bidirectional_attention` halves its window to each side.
 mlx-lm 0.32 lets all layers of a Gemma 2 see all. Parameters are named as Transformers 5 names those of
 Gemma2ForCausalLM and Gemma3ForCausalLM.
 """
@@ -16,6 +17,8 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
+import mlx.core as mx
+
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import (
     FULL,
@@ -26,11 +29,14 @@ from weightloom.plugins.configs.checks import (
 from weightloom.plugins.configs.config import read
 from weightloom.plugins.configs.rope_sections import with_local_base
 from weightloom.plugins.configs.text_fields import TextFields
+from weightloom.plugins.headless import classifier, embedder, sight_of
 from weightloom.plugins.layers.activations import activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.blocks import SandwichBlock
 from weightloom.plugins.layers.decoder import CausalLM, capped
 from weightloom.plugins.layers.dense import SHARDING, DenseConfig, build_dense
+from weightloom.plugins.layers.embedder import Sight
+from weightloom.plugins.layers.masks import Mask, Window, mutual_mask
 from weightloom.plugins.layers.norms import zero_centred_norm
 from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.specs import hookimpl
@@ -115,6 +121,17 @@ def _attention(shape: AttentionShape, rope: Rope | None) -> Attention:
     return Attention(shape, rope, None if shape.norm_eps is None else zero_centred_norm(shape.norm_eps))
 
 
+def sight_of_gemma3(content: Mapping[str, Any]) -> Sight:
+    """Give what tokens of EmbeddingGemma (arXiv 2509.20354) see by config.json's content, or of another embedder."""
+    flagged = content.get("use_bidirectional_attention") is True
+    return within_the_window if flagged else sight_of(content)
+
+
+def within_the_window(length: int, window: Window, present: mx.array | None) -> Mask:
+    """Let tokens see all, or, where there is a window, half of it to either side."""
+    return mutual_mask(length, window // 2 + 1 if isinstance(window, int) else None, present)
+
+
 GEMMA2 = Architecture(
     name="gemma2",
     model_types=("gemma2",),
@@ -144,12 +161,14 @@ GEMMA3 = Architecture(
 
 
 class Plugin:
-    """Offers both."""
+    """Offers both, as embedders and classifiers too."""
 
     @hookimpl
     def weightloom_architectures(self) -> tuple[Architecture, ...]:
         """Offer Gemma 2 and the text model of Gemma 3."""
-        return (GEMMA2, GEMMA3)
+        gemma2 = (GEMMA2, embedder(GEMMA2, "Gemma2Model"), classifier(GEMMA2, "Gemma2ForSequenceClassification"))
+        gemma3 = (GEMMA3, embedder(GEMMA3, "Gemma3TextModel", sight=sight_of_gemma3))
+        return (*gemma2, *gemma3, classifier(GEMMA3, "Gemma3TextForSequenceClassification"))
 
 
 PLUGIN = Plugin()

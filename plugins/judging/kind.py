@@ -34,7 +34,11 @@ _SECTIONS = ("", "text_config")
 # A classifier's own tensors, as encoders and decoders have them.
 _HEAD_NAMES = ("classifier.", "score.")
 # `vision` (only among the tokens of a picture) is the other text that a config may have here.
-_BOTH_WAYS = (True, "all")
+BOTH_WAYS_FLAGS: Mapping[str, tuple[object, ...]] = {
+    "use_bidirectional_attention": (True, "all"),
+    "is_causal": (False,),
+}
+"""Fields of a config by which tokens see those after them too, with the values that say so."""
 _BOTH_WAYS_NAME = "Bidirectional"
 
 
@@ -127,7 +131,7 @@ def _by_flags(config: Mapping[str, Any], file: str | None) -> Iterator[_Claim]:
         content = config.get(section) if section else config
         if not isinstance(content, Mapping):
             continue
-        for name, wanted in (("use_bidirectional_attention", _BOTH_WAYS), ("is_causal", (False,))):
+        for name, wanted in BOTH_WAYS_FLAGS.items():
             field = f"{section}.{name}" if section else name
             value = content.get(name)
             if not (value is None or isinstance(value, bool) or (isinstance(value, str) and name != "is_causal")):

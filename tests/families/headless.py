@@ -21,10 +21,45 @@ ODD = {
     },
     "llama": {"head_dim": 16, "attention_bias": True, "mlp_bias": True, "rope_parameters": LLAMA3},
     "mistral": {"head_dim": 16, "sliding_window": None},
+    "gemma2": {"head_dim": 16, "sliding_window": 9, "query_pre_attn_scalar": 8, "attn_logit_softcapping": None},
 }
-CLASSES = {"qwen2": "Qwen2", "qwen3": "Qwen3", "llama": "Llama", "mistral": "Mistral"}
+CLASSES = {"qwen2": "Qwen2", "qwen3": "Qwen3", "llama": "Llama", "mistral": "Mistral", "gemma2": "Gemma2"}
+GEMMA3 = {**SIZES, "head_dim": 16, "query_pre_attn_scalar": 16, "pad_token_id": 0}
+PATTERN = {"sliding_window": 9, "sliding_window_pattern": 2}
+ROPES = {
+    "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 5000.0},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 300.0},
+}
+LISTED = {
+    "layer_types": ["full_attention", "sliding_attention", "sliding_attention"],
+    "rope_parameters": ROPES,
+    "attention_bias": True,
+    "query_pre_attn_scalar": 24,
+}
 
 FAMILIES = (
+    Family(
+        "gemma3_text",
+        (
+            Case("both ways, half a window to either side", {**PATTERN, "use_bidirectional_attention": True}),
+            Case("listed layers, both ways", {**LISTED, "use_bidirectional_attention": True, "sliding_window": 6}),
+            Case("causal", {**LISTED, "sliding_window": 5}),
+            Case("both ways by the other flag", {**PATTERN, "is_causal": False}),
+        ),
+        class_name="Gemma3TextModel",
+        sizes=GEMMA3,
+        task="embed",
+    ),
+    Family(
+        "gemma3_text",
+        (
+            Case("one label", {**PATTERN, "num_labels": 1}),
+            Case("three labels, listed layers", {**LISTED, "num_labels": 3, "sliding_window": 5}),
+        ),
+        class_name="Gemma3TextForSequenceClassification",
+        sizes=GEMMA3,
+        task="rerank",
+    ),
     *(
         Family(
             model_type,
@@ -34,6 +69,7 @@ FAMILIES = (
                 Case("both ways", {**ODD[model_type], "sliding_window": 5, "is_causal": False}),
             ),
             class_name=f"{name}Model",
+            sizes=SIZES if model_type != "gemma2" else {**SIZES, "head_dim": 8},
             task="embed",
         )
         for model_type, name in CLASSES.items()
@@ -47,7 +83,7 @@ FAMILIES = (
                 Case("both ways", {"is_causal": False}),
             ),
             class_name=f"{name}ForSequenceClassification",
-            sizes={**SIZES, "pad_token_id": 0},
+            sizes={**SIZES, "pad_token_id": 0, **({"head_dim": 8} if model_type == "gemma2" else {})},
             task="rerank",
         )
         for model_type, name in CLASSES.items()
