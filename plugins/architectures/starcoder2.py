@@ -7,21 +7,19 @@ Parameters are named as Transformers 5 names those of Starcoder2ForCausalLM. mlx
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.configs.checks import FULL, SLIDING, window_of
+from weightloom.plugins.configs.checks import FULL, SLIDING
 from weightloom.plugins.configs.config import read
-from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.configs.text_fields import TextFields
-from weightloom.plugins.layers.activations import Activation, activation
-from weightloom.plugins.layers.attention import Attention, AttentionShape
-from weightloom.plugins.layers.blocks import Block
-from weightloom.plugins.layers.decoder import CausalLM, Decoder
+from weightloom.plugins.layers.attention import AttentionShape
+from weightloom.plugins.layers.decoder import CausalLM
+from weightloom.plugins.layers.dense import DenseConfig, build_dense
 from weightloom.plugins.layers.mlp import PlainMlp
 from weightloom.plugins.layers.norms import layer_norm
-from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.specs import hookimpl
 
 
@@ -37,44 +35,19 @@ class Fields(TextFields):
     tie_word_embeddings: bool = True
 
 
-@dataclass(frozen=True)
-class Config:
-    """A config that fits together; `window` is that of every layer."""
-
-    fields: Fields
-    attention: AttentionShape
-    act: Activation
-    rope: RopeConfig
-    window: int | None
-
-
-def read_config(content: Mapping[str, Any]) -> Config:
+def read_config(content: Mapping[str, Any]) -> DenseConfig:
     """Read config.json's content; raises ConfigError naming the field that is off."""
     fields = read(Fields, content)
     fields.check("norm_epsilon")
     shape = AttentionShape.of(fields, bias=fields.use_bias, out_bias=fields.use_bias)
-    rope = read_rope(content, fields.head_size, fields.max_position_embeddings)[FULL]
-    window = window_of(FULL if fields.sliding_window is None else SLIDING, fields.sliding_window)
-    return Config(fields, shape, activation(fields.hidden_act), rope, window)
+    types = (FULL if fields.sliding_window is None else SLIDING,) * fields.num_hidden_layers
+    known = replace(fields, rms_norm_eps=fields.norm_epsilon, mlp_bias=fields.use_bias)
+    return DenseConfig.of(known, content, types, shape)
 
 
-def build(config: Config) -> CausalLM:
+def build(config: DenseConfig) -> CausalLM:
     """Make the module; its parameters are not computed."""
-    fields, rope = config.fields, Rope(config.rope, config.attention.head_dim)
-    norm = layer_norm(fields.norm_epsilon)
-    sizes = fields.hidden_size, fields.intermediate_size
-    blocks = [
-        Block(
-            Attention(config.attention, rope),
-            PlainMlp(*sizes, config.act, fields.use_bias, names=("c_fc", "c_proj")),
-            fields.hidden_size,
-            norm,
-            config.window,
-        )
-        for _ in range(fields.num_hidden_layers)
-    ]
-    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks)
-    return CausalLM(decoder, fields.tie_word_embeddings)
+    return build_dense(config, mlp=partial(PlainMlp, names=("c_fc", "c_proj")), norm=layer_norm)
 
 
 STARCODER2 = Architecture(
