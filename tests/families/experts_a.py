@@ -179,4 +179,30 @@ FAMILIES = (
         computed=("slope_rate", "query_decay", "key_decay", "diagonal_decay"),
         published=("model.layers.0.block_sparse_moe.experts.3.w1.weight",),
     ),
+    Family(
+        "phimoe",
+        (
+            Case("a window", {"sliding_window": 9}),
+            Case(
+                "biases, near experts, LongRoPE",
+                {
+                    "attention_bias": True,
+                    "lm_head_bias": True,
+                    "router_jitter_noise": 0.3,
+                    "rope_parameters": {
+                        "rope_type": "longrope",
+                        "rope_theta": 10000.0,
+                        "short_factor": [1.0, 1.1, 1.3, 1.7],
+                        "long_factor": [1.0, 2.0, 4.0, 8.0],
+                        "short_mscale": 1.2,
+                        "long_mscale": 1.2,
+                        "original_max_position_embeddings": 32,
+                    },
+                },
+            ),
+        ),
+        class_name="PhimoeForCausalLM",
+        sizes=LOCAL_EXPERTS,
+        published=("model.layers.0.block_sparse_moe.experts.3.w2.weight",),
+    ),
 )
