@@ -110,7 +110,11 @@ class LatentAttention(nn.Module):
     def kept(self, x: mx.array, position: int | mx.array, cache: Cache) -> tuple[mx.array, mx.array]:
         """Give `cache` what it keeps of tokens (B, L, hidden_size); give latent vectors and turned keys of all."""
         latent, key = mx.split(self.kv_a_proj_with_mqa(x)[:, None], [self._shape.rank], axis=-1)
-        return cache.update(self.kv_a_layernorm(latent), self.turned(key, position))
+        if self._rope is None:
+            return cache.update(self.kv_a_layernorm(latent), key)
+        seen, new = cache.offset, x.shape[1]
+        latent, keys = cache.update(self.kv_a_layernorm(latent), self._rope.kept(key, position))
+        return latent, self._rope.brought(keys, new, seen, position)
 
     def mix(
         self, compressed: mx.array, position: int | mx.array, latent: mx.array, keys: mx.array, mask: Mask

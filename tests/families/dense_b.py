@@ -249,4 +249,45 @@ FAMILIES = (
         sizes=WITHOUT_SHARED_HEADS,
         spread=0.2,
     ),
+    Family(
+        "minicpm3",
+        (
+            Case(
+                "longrope, tied",
+                {
+                    "num_key_value_heads": 4,
+                    "tie_word_embeddings": True,
+                    "rope_parameters": {
+                        "rope_type": "longrope",
+                        "rope_theta": 5000.0,
+                        "short_factor": [1.0, 1.5, 2.0, 3.0],
+                        "long_factor": [1.0, 2.0, 4.0, 8.0],
+                        "original_max_position_embeddings": 64,
+                    },
+                },
+            ),
+            Case(
+                "queries as they are, biases, a head of its own",
+                {
+                    "num_key_value_heads": 4,
+                    "q_lora_rank": None,
+                    "attention_bias": True,
+                    "tie_word_embeddings": False,
+                    "v_head_dim": 16,
+                    "scale_depth": None,
+                    "dim_model_base": None,
+                },
+            ),
+        ),
+        class_name="MiniCPM3ForCausalLM",
+        sizes={
+            **SIZES,
+            "kv_lora_rank": 32,
+            "q_lora_rank": 32,
+            "qk_nope_head_dim": 16,
+            "qk_rope_head_dim": 8,
+            "scale_emb": 3,
+            "dim_model_base": 16,
+        },
+    ),
 )
