@@ -166,21 +166,23 @@ class KimiDeltaAttention(DeltaMixer):
     """A delta mixer whose decays are a number a row, and whose gate is a logistic one."""
 
     def __init__(self, shape: DeltaShape, act: Activation, eps: float) -> None:
-        super().__init__(shape, act)
-        hidden = shape.hidden_size
-        for name in ("q_proj", "k_proj", "v_proj"):
-            self[name] = nn.Linear(hidden, shape.keys, bias=False)
+        inputs = {
+            "q_proj": shape.keys,
+            "k_proj": shape.keys,
+            "v_proj": shape.values,
+            "g_a_proj": shape.value_dim,
+            "b_proj": shape.value_heads,
+        }
+        super().__init__(shape, act, inputs)
         self.forget_gate = ForgetGate(shape)
-        self.b_proj = nn.Linear(hidden, shape.value_heads, bias=False)
-        self.g_a_proj = nn.Linear(hidden, shape.value_dim, bias=False)
         self.g_b_proj = nn.Linear(shape.value_dim, shape.values, bias=False)
         self.o_norm = GatedNorm(shape.value_dim, eps, mx.sigmoid)
-        self.o_proj = nn.Linear(shape.values, hidden, bias=False)
+        self.o_proj = nn.Linear(shape.values, shape.hidden_size, bias=False)
 
     def project(self, x: mx.array) -> Projected:
         """(B, L, hidden_size) -> what the rule works on."""
-        mixed = mx.concatenate([self.q_proj(x), self.k_proj(x), self.v_proj(x)], axis=-1)
-        return Projected(mixed, self.g_b_proj(self.g_a_proj(x)), self.b_proj(x), self.forget_gate(x))
+        *mixed, gate, rate = self.projected(x)
+        return Projected(mx.concatenate(mixed, axis=-1), self.g_b_proj(gate), rate, self.forget_gate(x))
 
     def log_decay(self, step: mx.array) -> mx.array:
         """Give what the forget gate made."""

@@ -28,6 +28,7 @@ from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.activations import silu
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.convolution import CausalConv1d
+from weightloom.plugins.layers.cuts import VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM, Decoder, Names
 from weightloom.plugins.layers.experts import Experts, SparseMlp
 from weightloom.plugins.layers.masks import Mask
@@ -234,7 +235,7 @@ def _block(config: Config, layer: int, rope: Rope) -> MixerBlock:
 
 
 SHARDING = {
-    r"^(model\.embed_tokens|lm_head)\.": "vocab",
+    **VOCABULARY,
     r"self_attn\.[qkv]_proj\.": "column",
     r"self_attn\.out_proj\.(weight|scales|biases)$": "row",
     r"feed_forward\.w[13]\.": "column",

@@ -113,23 +113,22 @@ class ApartDeltaNet(DeltaNet):
     """A delta net with a matrix for each: queries, keys, values, gates, rates, and what decays are made of."""
 
     def __init__(self, shape: DeltaShape, act: Activation) -> None:
-        super().__init__(shape, act)
-        for name, width in (
-            ("q_proj", shape.keys),
-            ("k_proj", shape.keys),
-            ("v_proj", shape.values),
-            ("g_proj", shape.values),
-            ("b_proj", shape.value_heads),
-            ("a_proj", shape.value_heads),
-        ):
-            self[name] = nn.Linear(shape.hidden_size, width, bias=False)
+        inputs = {
+            "q_proj": shape.keys,
+            "k_proj": shape.keys,
+            "v_proj": shape.values,
+            "g_proj": shape.values,
+            "b_proj": shape.value_heads,
+            "a_proj": shape.value_heads,
+        }
+        super().__init__(shape, act, inputs)
         self.o_norm = GatedNorm(shape.value_dim, 1e-5)
         self.o_proj = nn.Linear(shape.values, shape.hidden_size, bias=False)
 
     def project(self, x: mx.array) -> Projected:
         """(B, L, hidden_size) -> what the rule works on."""
-        mixed = mx.concatenate([self.q_proj(x), self.k_proj(x), self.v_proj(x)], axis=-1)
-        return Projected(mixed, self.g_proj(x), self.b_proj(x), self.a_proj(x))
+        *mixed, gate, rate, step = self.projected(x)
+        return Projected(mx.concatenate(mixed, axis=-1), gate, rate, step)
 
     def out(self, read: mx.array, gate: mx.array) -> mx.array:
         """What was read and the gate, (B, L, value_heads, value_dim) -> (B, L, hidden_size)."""

@@ -23,6 +23,7 @@ from weightloom.plugins.configs.linear_fields import LinearFields
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import AttentionShape
+from weightloom.plugins.layers.cuts import GATED, HEADS, VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
 from weightloom.plugins.layers.delta_net import DeltaNet, DeltaShape, GatedNorm, Projected
 from weightloom.plugins.layers.experts import Experts
@@ -107,17 +108,15 @@ class PlainDeltaNet(DeltaNet):
     """A delta net with a matrix for each: queries, keys and values; gates; rates; what decays are made of."""
 
     def __init__(self, shape: DeltaShape, act: Activation, eps: float) -> None:
-        super().__init__(shape, act)
-        self.in_proj_qkv = nn.Linear(shape.hidden_size, 2 * shape.keys + shape.values, bias=False)
-        self.in_proj_z = nn.Linear(shape.hidden_size, shape.values, bias=False)
-        self.in_proj_b = nn.Linear(shape.hidden_size, shape.value_heads, bias=False)
-        self.in_proj_a = nn.Linear(shape.hidden_size, shape.value_heads, bias=False)
+        widths = (2 * shape.keys + shape.values, shape.values, shape.value_heads, shape.value_heads)
+        names = ("in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a")
+        super().__init__(shape, act, dict(zip(names, widths, strict=True)))
         self.norm = GatedNorm(shape.value_dim, eps)
         self.out_proj = nn.Linear(shape.values, shape.hidden_size, bias=False)
 
     def project(self, x: mx.array) -> Projected:
         """(B, L, hidden_size) -> what the rule works on."""
-        return Projected(self.in_proj_qkv(x), self.in_proj_z(x), self.in_proj_b(x), self.in_proj_a(x))
+        return Projected(*self.projected(x))
 
     def out(self, read: mx.array, gate: mx.array) -> mx.array:
         """What was read and the gate, (B, L, value_heads, value_dim) -> (B, L, hidden_size)."""
@@ -152,12 +151,6 @@ def _mlp(config: Config) -> nn.Module:
     return GatedSharedSparseMlp(experts, softmax_over_chosen, fields.num_experts_per_tok, shared, "shared_expert")
 
 
-ATTENTION = {
-    r"^(model\.embed_tokens|lm_head)\.": "vocab",
-    r"self_attn\.[qkv]_proj\.": "column",
-    r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
-}
-
 DENSE = Architecture(
     name="qwen3_5_text",
     model_types=("qwen3_5_text",),
@@ -169,11 +162,7 @@ DENSE = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
-    sharding={
-        **ATTENTION,
-        r"mlp\.(gate|up)_proj\.": "column",
-        r"mlp\.down_proj\.(weight|scales|biases)$": "row",
-    },
+    sharding={**VOCABULARY, **HEADS, **GATED},
 )
 SPARSE = Architecture(
     name="qwen3_5_moe_text",
@@ -187,7 +176,8 @@ SPARSE = Architecture(
     fields=SparseFields,
     adapters=("lora", "dora"),
     sharding={
-        **ATTENTION,
+        **VOCABULARY,
+        **HEADS,
         r"shared_expert\.(gate|up)_proj\.": "column",
         r"shared_expert\.down_proj\.(weight|scales|biases)$": "row",
         r"experts\.gate_up_proj": "packed",

@@ -22,6 +22,7 @@ from weightloom.plugins.configs.linear_fields import LinearFields
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import AttentionShape
+from weightloom.plugins.layers.cuts import HEADS, VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
 from weightloom.plugins.layers.delta_net import DeltaNet, DeltaShape, GatedNorm, Projected
 from weightloom.plugins.layers.experts import Experts
@@ -92,9 +93,8 @@ class SortedDeltaNet(DeltaNet):
     """A delta net whose two projections are sorted by heads of keys, each with what belongs to its values' heads."""
 
     def __init__(self, shape: DeltaShape, act: Activation, eps: float) -> None:
-        super().__init__(shape, act)
-        self.in_proj_qkvz = nn.Linear(shape.hidden_size, 2 * (shape.keys + shape.values), bias=False)
-        self.in_proj_ba = nn.Linear(shape.hidden_size, 2 * shape.value_heads, bias=False)
+        inputs = {"in_proj_qkvz": 2 * (shape.keys + shape.values), "in_proj_ba": 2 * shape.value_heads}
+        super().__init__(shape, act, inputs)
         self.norm = GatedNorm(shape.value_dim, eps)
         self.out_proj = nn.Linear(shape.values, shape.hidden_size, bias=False)
 
@@ -103,8 +103,9 @@ class SortedDeltaNet(DeltaNet):
         shape, by_head = self._shape, (*x.shape[:2], self._shape.key_heads, -1)
         inner = shape.values // shape.key_heads
         ends = [shape.key_dim, 2 * shape.key_dim, 2 * shape.key_dim + inner]
-        *mixed, gate = mx.split(self.in_proj_qkvz(x).reshape(by_head), ends, axis=-1)
-        rate, step = mx.split(self.in_proj_ba(x).reshape(by_head), 2, axis=-1)
+        first, second = (each.reshape(by_head) for each in self.projected(x))
+        *mixed, gate = mx.split(first, ends, axis=-1)
+        rate, step = mx.split(second, 2, axis=-1)
         joined = mx.concatenate([each.flatten(2) for each in mixed], axis=-1)
         return Projected(joined, gate.flatten(2), rate.flatten(2), step.flatten(2))
 
@@ -154,9 +155,8 @@ QWEN3_NEXT = Architecture(
     fields=Fields,
     adapters=("lora", "dora"),
     sharding={
-        r"^(model\.embed_tokens|lm_head)\.": "vocab",
-        r"self_attn\.[qkv]_proj\.": "column",
-        r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
+        **VOCABULARY,
+        **HEADS,
         r"(mlp|shared_expert)\.(gate|up)_proj\.": "column",
         r"(mlp|shared_expert)\.down_proj\.(weight|scales|biases)$": "row",
         r"experts\.gate_up_proj": "packed",

@@ -26,6 +26,7 @@ from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.convolution import CausalConv1d
+from weightloom.plugins.layers.cuts import VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM, Decoder, Names, capped
 from weightloom.plugins.layers.linear_recurrence import linear_recurrence
 from weightloom.plugins.layers.masks import Mask
@@ -188,7 +189,7 @@ RECURRENT_GEMMA = Architecture(
     fields=Fields,
     adapters=("lora", "dora"),
     sharding={
-        r"^(model\.embed_tokens|lm_head)\.": "vocab",
+        **VOCABULARY,
         r"temporal_block\.[qkv]_proj\.": "column",
         r"temporal_block\.o_proj\.(weight|scales|biases)$": "row",
         r"mlp_block\.(gate|up)_proj\.": "column",

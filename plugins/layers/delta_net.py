@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from weightloom.plugins.layers.activations import Activation, silu
 from weightloom.plugins.layers.convolution import CausalConv1d
 from weightloom.plugins.layers.delta_rule import gated_delta_rule, unit
 from weightloom.plugins.layers.masks import Mask
+from weightloom.plugins.layers.side_by_side import SideBySide, side_by_side
 from weightloom.plugins.layers.state import State, without_padding
 
 
@@ -85,15 +87,19 @@ class GatedNorm(nn.Module):
 class DeltaMixer(nn.Module):
     """Queries, keys and values through a short convolution, then the gated delta rule; queries and keys of length 1.
 
-    Parameter `conv1d`; a family makes those that it names in its own way, and uses them in `project`, `log_decay`
-    and `out`.
+    Parameters `conv1d` and those of the linear layers on what comes in, `inputs`: how wide each is, by name. A family
+    makes the others, which it names in its own way, and uses all in `project`, `log_decay` and `out`.
     """
 
-    def __init__(self, shape: DeltaShape, act: Activation) -> None:
+    def __init__(self, shape: DeltaShape, act: Activation, inputs: Mapping[str, int]) -> None:
         super().__init__()
         self._shape = shape
         self._act = act
+        self._inputs = tuple(inputs)
+        self._joined: SideBySide | None = None
         self.conv1d = CausalConv1d(2 * shape.keys + shape.values, shape.width)
+        for name, width in inputs.items():
+            self[name] = nn.Linear(shape.hidden_size, width, bias=False)
 
     def __call__(self, x: mx.array, mask: Mask, state: State) -> mx.array:
         """Mix tokens (B, L, hidden_size); `state` takes the memory of each head and what the convolution sees."""
@@ -112,6 +118,18 @@ class DeltaMixer(nn.Module):
         state.put(x.shape[1], memory=memory)
         return self.out(read.astype(x.dtype), _by_head(made.gate, shape.value_heads))
 
+    def projected(self, x: mx.array) -> list[mx.array]:
+        """(B, L, hidden_size) -> what each of the linear layers on it makes, in their order."""
+        layers = [self[name] for name in self._inputs]
+        if self._joined is not None and self._joined.holds(*layers):
+            return self._joined(x)
+        return [layer(x) for layer in layers]
+
+    def fuse(self) -> bool:
+        """Compute what the linear layers on what comes in make as one product, where their matrices are of one kind."""
+        self._joined = side_by_side(*(self[name] for name in self._inputs))
+        return self._joined is not None
+
     def log_decay(self, step: mx.array) -> mx.array:
         """What `project` gave as `step`, float32 -> logarithms of decays, as the rule takes them."""
         raise NotImplementedError
@@ -128,8 +146,8 @@ class DeltaMixer(nn.Module):
 class DeltaNet(DeltaMixer):
     """The same with a decay a head: exp(-exp(A_log) softplus(step + dt_bias)); `A_log`, `dt_bias` (value_heads,)."""
 
-    def __init__(self, shape: DeltaShape, act: Activation) -> None:
-        super().__init__(shape, act)
+    def __init__(self, shape: DeltaShape, act: Activation, inputs: Mapping[str, int]) -> None:
+        super().__init__(shape, act, inputs)
         self.dt_bias = mx.ones((shape.value_heads,))
         self.A_log = mx.zeros((shape.value_heads,))
 

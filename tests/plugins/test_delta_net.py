@@ -1,7 +1,6 @@
 """Linear attention by the gated delta rule against its formulas, token by token in NumPy."""
 
 import mlx.core as mx
-import mlx.nn as nn
 import numpy as np
 import pytest
 
@@ -20,8 +19,8 @@ class Plain(DeltaNet):
     """One whose projection is one matrix, and whose result is what was read times the gate."""
 
     def __init__(self, top_rate: float) -> None:
-        super().__init__(DeltaShape(HIDDEN, KEY_HEADS, HEADS, KEY, VALUE, WIDTH, top_rate), silu)
-        self.made = nn.Linear(HIDDEN, sum(PARTS), bias=False)
+        shape = DeltaShape(HIDDEN, KEY_HEADS, HEADS, KEY, VALUE, WIDTH, top_rate)
+        super().__init__(shape, silu, {"made": sum(PARTS)})
         random = np.random.default_rng(6)
         arrays = (self.made, "weight"), (self.conv1d, "weight"), (self, "dt_bias"), (self, "A_log")
         for module, name in arrays:
@@ -29,7 +28,7 @@ class Plain(DeltaNet):
 
     def project(self, x: mx.array) -> Projected:
         ends = np.cumsum(PARTS)[:-1].tolist()
-        return Projected(*mx.split(self.made(x), ends, axis=-1))
+        return Projected(*mx.split(self.projected(x)[0], ends, axis=-1))
 
     def out(self, read: mx.array, gate: mx.array) -> mx.array:
         return (read * gate).flatten(2)
@@ -78,3 +77,28 @@ def test_the_norm_is_gated_after_its_weight() -> None:
     wanted = x / np.sqrt(np.mean(x**2) + 1e-6) * np.array([1.0, 2.0, 3.0]) * gate / (1 + np.exp(-gate))
     np.testing.assert_allclose(np.array(norm(mx.array(x), mx.array(gate))), wanted, atol=1e-6)
     assert norm(mx.array(x).astype(mx.bfloat16), mx.array(gate)).dtype == mx.bfloat16
+
+
+class Pair(Plain):
+    """The same with two matrices."""
+
+    def __init__(self) -> None:
+        DeltaNet.__init__(
+            self,
+            DeltaShape(HIDDEN, KEY_HEADS, HEADS, KEY, VALUE, WIDTH),
+            silu,
+            {"first": PARTS[0], "rest": sum(PARTS[1:])},
+        )
+
+    def project(self, x: mx.array) -> Projected:
+        first, rest = self.projected(x)
+        return Projected(first, *mx.split(rest, np.cumsum(PARTS[1:])[:-1].tolist(), axis=-1))
+
+
+def test_fused_projections_are_the_same_until_one_is_replaced() -> None:
+    layer = Pair()
+    plain = np.array(layer(mx.array(X), None, NoCache()))
+    assert layer.fuse()
+    np.testing.assert_allclose(np.array(layer(mx.array(X), None, NoCache())), plain, atol=1e-6)
+    layer.rest.weight = mx.zeros(layer.rest.weight.shape)
+    assert not np.array(layer(mx.array(X), None, NoCache())).any()
