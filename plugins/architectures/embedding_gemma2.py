@@ -23,13 +23,14 @@ from weightloom.plugins.configs.heads_by_layer import GlobalHeads, heads_of_laye
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.activations import Activation, activation
-from weightloom.plugins.layers.attention import AttentionShape, ValueNormAttention
+from weightloom.plugins.layers.attention import AttentionShape
 from weightloom.plugins.layers.blocks import SandwichBlock
 from weightloom.plugins.layers.cache import NoCache
 from weightloom.plugins.layers.masks import Mask, mutual_mask
 from weightloom.plugins.layers.mlp import GatedMlp
 from weightloom.plugins.layers.norms import rms_norm
 from weightloom.plugins.layers.rope import Rope
+from weightloom.plugins.layers.value_norm import ValueNormAttention
 from weightloom.plugins.specs import hookimpl
 
 THETAS = {FULL: 1_000_000.0, SLIDING: 10_000.0}

@@ -36,7 +36,7 @@ from weightloom.plugins.configs.rope_sections import with_local_base
 from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.altup import AltUp, gathered, spread
-from weightloom.plugins.layers.attention import Attention, AttentionShape, ValueNormAttention
+from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.cache import Cache, make_cache
 from weightloom.plugins.layers.cuts import HEADS, VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM, capped
@@ -46,6 +46,7 @@ from weightloom.plugins.layers.norms import Norm, rms_norm
 from weightloom.plugins.layers.per_layer import Heard, Hears, PerLayerDecoder
 from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.layers.sharing import BorrowersCache, BorrowingAttention
+from weightloom.plugins.layers.value_norm import ValueNormAttention
 from weightloom.plugins.specs import hookimpl
 
 

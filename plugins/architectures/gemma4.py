@@ -1,14 +1,14 @@
-"""The text model of Gemma 4: heads of two sizes, inputs a layer, shared keys and values, experts beside a dense layer.
+"""The text models of Gemma 4 and Gemma 4 Unified: heads of two sizes, inputs a layer, shared keys and values, experts.
 
 Layers that see all have heads of their own size, `global_head_dim`, of which a share turns (rope type `proportional`);
 with `attention_k_eq_v` their values are their keys before norm and rope. The last layer sees all, whatever is said of
 it. The last `num_kv_shared_layers` attend to keys and values of earlier layers, and may be twice as wide. A config says
 whether layers hear of each token what an embedding for them alone says, and whether experts, chosen by a router on the
-state itself, stand beside the dense layer. Scores are not scaled, for queries and keys are normed.
+state itself, stand beside the dense layer; Unified has neither. Scores are not scaled: queries and keys are normed.
 
 Transformers 5 saves what layers that see all have of their own as `per_layer_config`; published configs name it by
-`global_head_dim` and `num_global_key_value_heads`. Its 5.24 fails on borrowers that hear nothing. Parameters are
-named as it names those of Gemma4ForCausalLM.
+`global_head_dim` and `num_global_key_value_heads`. In its 5.24 a Gemma 4 fails whose layers borrow and hear nothing.
+Parameters are named as it names those of Gemma4ForCausalLM and Gemma4UnifiedForCausalLM.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
-import mlx.nn as nn
 
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import (
@@ -37,7 +36,7 @@ from weightloom.plugins.configs.heads_by_layer import GlobalHeads, heads_of_laye
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.activations import Activation, activation
-from weightloom.plugins.layers.attention import Attention, AttentionShape, ValueNormAttention
+from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.blocks import SandwichBlock
 from weightloom.plugins.layers.cache import Cache, make_cache
 from weightloom.plugins.layers.cuts import DENSE
@@ -45,11 +44,12 @@ from weightloom.plugins.layers.decoder import CausalLM, Decoder, capped
 from weightloom.plugins.layers.experts import Experts, weighted_sum
 from weightloom.plugins.layers.masks import Mask
 from weightloom.plugins.layers.mlp import GatedMlp
-from weightloom.plugins.layers.norms import UnweightedNorm, rms_norm
+from weightloom.plugins.layers.norms import rms_norm
 from weightloom.plugins.layers.per_layer import Heard, Hears, PerLayerDecoder
 from weightloom.plugins.layers.rope import Rope
-from weightloom.plugins.layers.routing import softmax_over_chosen
 from weightloom.plugins.layers.sharing import BorrowersCache, BorrowingAttention, SharingDecoder
+from weightloom.plugins.layers.state_router import StateRouter
+from weightloom.plugins.layers.value_norm import KeysAsValues, ValueNormAttention
 from weightloom.plugins.specs import hookimpl
 
 THETAS = {FULL: 1000000.0, SLIDING: 10000.0}
@@ -91,6 +91,15 @@ class Fields(TextFields):
     use_bidirectional_attention: bool | str | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class UnifiedFields(Fields):
+    """The same; defaults are those of a published Gemma 4 Unified."""
+
+    max_position_embeddings: int = 262144
+    sliding_window: int | None = 1024
+    hidden_size_per_layer_input: int = 0
+
+
 @dataclass(frozen=True)
 class LayerConfig:
     """One layer: its heads, how they turn, what it sees, how wide it is, and whether it borrows keys and values."""
@@ -102,11 +111,10 @@ class LayerConfig:
     borrows: bool
 
 
-@dataclass(frozen=True)
-class ExpertsConfig:
+class ExpertsConfig(NamedTuple):
     """The experts of each layer, how many a token goes to, and how wide they are."""
 
-    count: int
+    total: int
     chosen: int
     width: int
 
@@ -121,9 +129,17 @@ class Config:
     experts: ExpertsConfig | None
 
 
-def read_config(content: Mapping[str, Any]) -> Config:
-    """Read config.json's content; raises ConfigError naming the field that is off."""
-    fields = read(Fields, content)
+def read_gemma4(content: Mapping[str, Any]) -> Config:
+    """Read config.json of a Gemma 4's text model; raises ConfigError naming the field that is off."""
+    return _checked(read(Fields, content), content)
+
+
+def read_unified(content: Mapping[str, Any]) -> Config:
+    """Read config.json of a Gemma 4 Unified's text model; raises ConfigError naming the field that is off."""
+    return _checked(read(UnifiedFields, content), content)
+
+
+def _checked(fields: Fields, content: Mapping[str, Any]) -> Config:
     fields.check("vocab_size_per_layer_input", "global_head_dim")
     width = fields.hidden_size_per_layer_input
     refuse_unless(width >= 0, "hidden_size_per_layer_input", width, "0 or more")
@@ -158,42 +174,10 @@ def _experts(fields: Fields) -> ExpertsConfig | None:
     if not fields.enable_moe_block:
         return None
     names = ("num_experts", "top_k_experts", "moe_intermediate_size")
-    count, chosen, width = (getattr(fields, name) or 0 for name in names)
-    refuse_non_positive(dict(zip(names, (count, chosen, width), strict=True)))
-    refuse_unless(chosen <= count, "top_k_experts", chosen, f"num_experts, {count}, at most")
-    return ExpertsConfig(count, chosen, width)
-
-
-class KeysAsValues(ValueNormAttention):
-    """Attention whose values are its keys, normed otherwise and not turned; there is no `v_proj`."""
-
-    def add_projections(self, shape: AttentionShape) -> None:
-        """Add the matrices of queries, of keys, and of what comes after."""
-        super().add_projections(shape)
-        del self.v_proj
-
-    def projected(self, x: mx.array) -> tuple[mx.array, mx.array, mx.array]:
-        """(B, L, hidden_size) -> queries, keys and keys."""
-        keys = self.k_proj(x)
-        return self.q_proj(x), keys, keys
-
-
-class Router(nn.Module):
-    """Chooses each token's experts by its normed state times `scale`, and weighs them by `per_expert_scale` too."""
-
-    def __init__(self, hidden_size: int, experts: ExpertsConfig, eps: float) -> None:
-        super().__init__()
-        self._chosen = experts.chosen
-        self._norm = UnweightedNorm(eps)
-        self.proj = nn.Linear(hidden_size, experts.count, bias=False)
-        self.scale = mx.ones((hidden_size,))
-        self.per_expert_scale = mx.ones((experts.count,))
-
-    def __call__(self, tokens: mx.array) -> tuple[mx.array, mx.array]:
-        """Tokens (N, hidden_size) -> the experts of each, (N, k) int, and their weights, (N, k) float32."""
-        scores = self.proj(self._norm(tokens) * self.scale * tokens.shape[-1] ** -0.5)
-        chosen, weights = softmax_over_chosen(scores, self._chosen)
-        return chosen, weights * self.per_expert_scale[chosen]
+    found = ExpertsConfig(*(getattr(fields, name) or 0 for name in names))
+    refuse_non_positive(dict(zip(names, found, strict=True)))
+    refuse_unless(found.chosen <= found.total, "top_k_experts", found.chosen, f"num_experts, {found.total}, at most")
+    return found
 
 
 class Gemma4Block(SandwichBlock, Hears):
@@ -221,12 +205,13 @@ class Gemma4Block(SandwichBlock, Hears):
 class ExpertsBlock(Gemma4Block):
     """The same with experts beside the feed-forward layer, each with norms of its own."""
 
-    def __init__(self, config: Config, layer: LayerConfig, attention: Attention, experts: ExpertsConfig) -> None:
+    def __init__(self, config: Config, layer: LayerConfig, attention: Attention) -> None:
         super().__init__(config, layer, attention)
-        size, eps = config.fields.hidden_size, config.fields.rms_norm_eps
+        size, eps, experts = config.fields.hidden_size, config.fields.rms_norm_eps, config.experts
+        assert experts is not None
         norm = rms_norm(eps)
-        self.router = Router(size, experts, eps)
-        self.experts = Experts(experts.count, size, experts.width, config.act)
+        self.router = StateRouter(size, experts.total, experts.chosen, eps)
+        self.experts = Experts(experts.total, size, experts.width, config.act)
         self.post_feedforward_layernorm_1 = norm(size)
         self.post_feedforward_layernorm_2 = norm(size)
         self.pre_feedforward_layernorm_2 = norm(size)
@@ -249,9 +234,8 @@ def build(config: Config) -> CausalLM:
 
 
 def _block(config: Config, layer: LayerConfig, attention: Attention) -> Gemma4Block:
-    if config.experts is None:
-        return Gemma4Block(config, layer, attention)
-    return ExpertsBlock(config, layer, attention, config.experts)
+    plain = config.experts is None
+    return Gemma4Block(config, layer, attention) if plain else ExpertsBlock(config, layer, attention)
 
 
 def _attention(config: Config, layer: LayerConfig, rope: Rope) -> Attention:
@@ -279,21 +263,30 @@ GEMMA4 = Architecture(
     task="generate",
     verified="Transformers 5.24 Gemma4ForCausalLM",
     by_request=("rerank",),
-    read_config=read_config,
+    read_config=read_gemma4,
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
     sharding=DENSE,
 )
+UNIFIED = replace(
+    GEMMA4,
+    name="gemma4_unified_text",
+    model_types=("gemma4_unified_text",),
+    class_names=("Gemma4UnifiedForCausalLM",),
+    verified="Transformers 5.24 Gemma4UnifiedForCausalLM",
+    read_config=read_unified,
+    fields=UnifiedFields,
+)
 
 
 class Plugin:
-    """Offers the text model of Gemma 4."""
+    """Offers both."""
 
     @hookimpl
     def weightloom_architectures(self) -> tuple[Architecture, ...]:
-        """Offer the text model of Gemma 4."""
-        return (GEMMA4,)
+        """Offer the text models of Gemma 4 and Gemma 4 Unified."""
+        return (GEMMA4, UNIFIED)
 
 
 PLUGIN = Plugin()

@@ -13,7 +13,7 @@ from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.attending import attend
 from weightloom.plugins.layers.cache import Cache, position_of
 from weightloom.plugins.layers.masks import Mask
-from weightloom.plugins.layers.norms import Norm, UnweightedNorm, rms_norm
+from weightloom.plugins.layers.norms import Norm
 from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.layers.side_by_side import SideBySide, side_by_side
 
@@ -174,18 +174,6 @@ class WideNormAttention(Attention):
     def normed(self, queries: mx.array, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array, mx.array]:
         """Give them as they come: `project` has normed them."""
         return queries, keys, values
-
-
-class ValueNormAttention(Attention):
-    """The same with norms of heads of queries, keys and values; that of values has no weight (Gemma 3n)."""
-
-    def __init__(self, shape: AttentionShape, rope: Rope | None, norm_eps: float) -> None:
-        super().__init__(shape, rope, rms_norm(norm_eps))
-        self.v_norm = UnweightedNorm(norm_eps)
-
-    def normed(self, queries: mx.array, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array, mx.array]:
-        """Norm all three, (B, L, heads, head_dim) each."""
-        return self.q_norm(queries), self.k_norm(keys), self.v_norm(values)
 
 
 class FusedAttention(Attention):

@@ -149,6 +149,32 @@ FAMILIES = (
         },
     ),
     Family(
+        "gemma4_unified_text",
+        (
+            Case(
+                "shared keys and values",
+                {
+                    "num_hidden_layers": 5,
+                    "layer_types": [*SLIDING_THEN_FULL, "sliding_attention", *SLIDING_THEN_FULL],
+                    "num_kv_shared_layers": 2,
+                    "use_double_wide_mlp": True,
+                },
+            ),
+            Case(
+                "keys as values, untied, biases",
+                {
+                    "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+                    "attention_k_eq_v": True,
+                    "num_global_key_value_heads": 1,
+                    "tie_word_embeddings": False,
+                    "attention_bias": True,
+                },
+            ),
+        ),
+        class_name="Gemma4UnifiedForCausalLM",
+        sizes={**SIZES, "head_dim": 4, "global_head_dim": 16, "sliding_window": 9},
+    ),
+    Family(
         "cohere",
         (
             Case("tied, scaled scores"),

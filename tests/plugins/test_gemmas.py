@@ -3,8 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import mlx.core as mx
-import numpy as np
 import pytest
 
 from weightloom.engine.errors import ConfigError
@@ -56,35 +54,29 @@ GEMMA_4 = {"num_hidden_layers": 6, "global_head_dim": 64, "num_global_key_value_
 def test_heads_of_a_gemma_4_are_the_same_as_published_and_as_transformers_saves_them() -> None:
     saved = {**GEMMA_4, "per_layer_config": {"5": {"head_dim": 64, "num_key_value_heads": 2}}}
     del saved["global_head_dim"], saved["num_global_key_value_heads"]
-    published = gemma4.read_config(GEMMA_4).layers
-    assert gemma4.read_config(saved).layers == published
+    published = gemma4.read_gemma4(GEMMA_4).layers
+    assert gemma4.read_gemma4(saved).layers == published
     assert [(each.attention.head_dim, each.attention.kv_heads) for each in published] == [(256, 4)] * 5 + [(64, 2)]
 
 
 def test_the_last_layer_of_a_gemma_4_sees_all() -> None:
-    config = gemma4.read_config({"num_hidden_layers": 2, "layer_types": ["sliding_attention"] * 2})
+    config = gemma4.read_gemma4({"num_hidden_layers": 2, "layer_types": ["sliding_attention"] * 2})
     assert [layer.window for layer in config.layers] == [512, None]
 
 
 def test_what_layers_of_a_gemma_4_have_of_their_own_is_refused_by_layer() -> None:
     with pytest.raises(ConfigError, match="layer 1 has 5"):
-        gemma4.read_config({**GEMMA_4, "per_layer_config": {"1": 5}})
+        gemma4.read_gemma4({**GEMMA_4, "per_layer_config": {"1": 5}})
     with pytest.raises(ConfigError, match=r"per_layer_config\.1\.num_key_value_heads is 3"):
-        gemma4.read_config({**GEMMA_4, "per_layer_config": {"1": {"num_key_value_heads": 3}}})
+        gemma4.read_gemma4({**GEMMA_4, "per_layer_config": {"1": {"num_key_value_heads": 3}}})
 
 
 def test_images_that_a_gemma_4_sees_both_ways_do_not_make_it_an_encoder() -> None:
-    gemma4.read_config({"use_bidirectional_attention": "vision"})
+    gemma4.read_gemma4({"use_bidirectional_attention": "vision"})
     with pytest.raises(ConfigError, match="use_bidirectional_attention is 'all'"):
-        gemma4.read_config({"use_bidirectional_attention": "all"})
+        gemma4.read_gemma4({"use_bidirectional_attention": "all"})
 
 
-def test_layers_of_a_gemma_4_borrow_though_they_hear_nothing() -> None:
-    sizes = {"vocab_size": 16, "hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 2, "head_dim": 8}
-    shares = {"num_key_value_heads": 1, "num_kv_shared_layers": 1, "hidden_size_per_layer_input": 0}
-    types = {"num_hidden_layers": 3, "layer_types": ["sliding_attention", "full_attention", "full_attention"]}
-    model = gemma4.build(gemma4.read_config({**sizes, **shares, **types, "global_head_dim": 8}))
-    tokens, cache = mx.array([[1, 2, 3]]), model.make_cache()
-    parts = mx.concatenate([model(tokens[:, :2], cache), model(tokens[:, 2:], cache)], axis=1)
-    np.testing.assert_allclose(np.array(parts), np.array(model(tokens)), atol=1e-5)
-    assert [each.kind for each in cache] == ["window of 512", "full", "shared"]
+def test_layers_of_a_gemma_4_unified_hear_nothing_unless_it_says_so() -> None:
+    assert gemma4.read_unified({}).fields.hidden_size_per_layer_input == 0
+    assert gemma4.read_unified({}).layers[0].window == 1024
