@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.cases.fixtures import write
-from tests.runtime.models import classifier, pair_tokenizer, write_model
+from tests.runtime.models import add_tokenizer, classifier, config_of, pair_tokenizer, write_model
 from tests.runtime.running.test_rerank import TEMPLATE, judge
 from weightloom.runtime import embed, load, rerank
 
@@ -31,7 +31,11 @@ def package() -> Any:
 
 def made(folder: Path, pooling: dict[str, Any], after: tuple[str, ...] = ()) -> Path:
     """A tiny BERT with the files of a sentence-transformers model."""
-    pair_tokenizer(write_model(folder, "bert"), **TOKENIZER)
+    return with_files(pair_tokenizer(write_model(folder, "bert"), **TOKENIZER), pooling, after)
+
+
+def with_files(folder: Path, pooling: dict[str, Any], after: tuple[str, ...] = ()) -> Path:
+    """Put the files of a sentence-transformers model beside the weights."""
     kinds = ("Transformer", "Pooling", *after)
     listed = [
         {"idx": n, "name": str(n), "path": f"{n}_{kind}" if n else "", "type": f"sentence_transformers.models.{kind}"}
@@ -121,3 +125,27 @@ def test_scores_of_a_generator_that_judges(tmp_path: Path, package: Any, no: int
     expected = reference.predict([[{"role": "query", "content": "what"}, {"role": "document", "content": text}]
                                   for text in texts])  # fmt: skip
     assert np.abs(np.array(rerank(load(path, task="rerank"), "what", texts)) - expected).max() < 2e-5
+
+
+DECODERS = {
+    "qwen3": {"architectures": ["Qwen3ForCausalLM"], "head_dim": 8},
+    "gemma3_text": {
+        "architectures": ["Gemma3TextModel"],
+        "use_bidirectional_attention": True,
+        "sliding_window": 12,
+        "sliding_window_pattern": 2,
+        "query_pre_attn_scalar": 8,
+        "head_dim": 8,
+    },
+}
+
+
+@pytest.mark.parametrize(("model_type", "mode"), [("qwen3", "lasttoken"), ("gemma3_text", "mean")])
+def test_decoders_that_embed(tmp_path: Path, package: Any, model_type: str, mode: str) -> None:
+    """Padding comes before texts there and behind them here."""
+    sizes = {name: config_of("llama")[name] for name in ("vocab_size", "intermediate_size", "num_hidden_layers")}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "hidden_size": 16, "max_position_embeddings": 64}
+    config = {"model_type": model_type, **sizes, **heads, "torch_dtype": "float32", **DECODERS[model_type]}
+    write_model(tmp_path, model_type, config, f"{model_type}_embedder")
+    settings = {**TOKENIZER, "padding_side": "left" if mode == "lasttoken" else "right"}
+    agree(with_files(add_tokenizer(tmp_path, **settings), {"pooling_mode": mode}, ("Dense", "Normalize")), package)
