@@ -4,7 +4,8 @@ They are one architecture with two sets of defaults. Gemma 2 caps scores and log
 Gemma 3 norms the heads of queries and keys in place of caps, five layers of six slide, and those turn by a base of
 their own and are never scaled.
 
-Both caps are obeyed where a config has them; Transformers 5 passes over `attn_logit_softcapping` of a Gemma 3.
+Both caps are obeyed where a config has them; Transformers 5 passes over `attn_logit_softcapping` of a Gemma 3. States
+outgrow float16, so bfloat16 stays.
 As an embedder, EmbeddingGemma, a Gemma 3 sees both ways: `use_bidirectional_attention` halves its window to each side.
 mlx-lm 0.32 lets all layers of a Gemma 2 see all. Parameters are named as Transformers 5 names those of
 Gemma2ForCausalLM and Gemma3ForCausalLM.
@@ -143,6 +144,7 @@ GEMMA2 = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
+    keeps_bf16=True,
     sharding=SHARDING,
 )
 GEMMA3 = Architecture(
@@ -156,6 +158,7 @@ GEMMA3 = Architecture(
     build=build,
     fields=Fields3,
     adapters=("lora", "dora"),
+    keeps_bf16=True,
     sharding=SHARDING,
 )
 

@@ -274,6 +274,7 @@ GEMMA3N = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
+    keeps_bf16=True,
     # How gates are cut off depends on the whole width of a feed-forward layer.
     sharding={**VOCABULARY, **HEADS},
 )

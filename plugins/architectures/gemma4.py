@@ -267,6 +267,7 @@ GEMMA4 = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
+    keeps_bf16=True,
     sharding=DENSE,
 )
 UNIFIED = replace(
