@@ -14,10 +14,10 @@ def test_what_is_installed_is_listed(cli: Cli) -> None:
     ran = cli("plugins", "--json")
     rows = {row["plugin"]: row["names"] for row in ran.data["plugins"] if row["kind"] == "architecture"}
     assert ran.code == 0 and ran.data["problems"] == [] and ran.data["notes"] == []
-    served = ["exaone", "internlm3", "llama", "mistral", "seed_oss"]
-    assert rows["weightloom.plugins.architectures.llama:PLUGIN"] == served
+    served = ["qwen2", "qwen3"]
+    assert rows["weightloom.plugins.architectures.qwen3:PLUGIN"] == served
     assert (
-        f"architecture  weightloom  weightloom.plugins.architectures.llama:PLUGIN  {', '.join(served)}"
+        f"architecture  weightloom  weightloom.plugins.architectures.qwen3:PLUGIN  {', '.join(served)}"
         in cli("plugins").out.splitlines()
     )
 
