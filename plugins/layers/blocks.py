@@ -54,7 +54,7 @@ class Block(nn.Module):
 
     def __call__(self, x: mx.array, mask: Mask, cache: Cache) -> mx.array:
         """(B, L, hidden_size) -> the same shape."""
-        if self._halves is not None and x.shape[1] == 1:
+        if x.shape[1] == 1 and self._halves is not None and self._halves.holds():
             entered, *heads = self._halves.before(x)
             return self._halves.after(x, entered, self.self_attn.through_cache(*heads, mask, cache))
         entered = self.input_layernorm(x)
