@@ -21,6 +21,7 @@ from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.blocks import Block
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
 from weightloom.plugins.layers.latent_attention import HEAD_CUTS, LatentAttention, LatentShape
+from weightloom.plugins.layers.latent_halves import unpacked_halves
 from weightloom.plugins.layers.norms import rms_norm
 from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.layers.scored_experts import CUTS, feed_forward
@@ -131,6 +132,7 @@ DEEPSEEK_V3 = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
+    rewrite_rules=unpacked_halves,
     sharding=SHARDING,
 )
 GLM4_MOE_LITE = Architecture(
@@ -144,6 +146,7 @@ GLM4_MOE_LITE = Architecture(
     build=build,
     fields=LiteFields,
     adapters=("lora", "dora"),
+    rewrite_rules=unpacked_halves,
     sharding=SHARDING,
 )
 

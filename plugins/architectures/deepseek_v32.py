@@ -26,6 +26,7 @@ from weightloom.plugins.layers.blocks import Block
 from weightloom.plugins.layers.cache import IndexedCache, position_of
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
 from weightloom.plugins.layers.latent_attention import HEAD_CUTS, LatentAttention, LatentShape
+from weightloom.plugins.layers.latent_halves import unpacked_halves
 from weightloom.plugins.layers.masks import Mask, written_out
 from weightloom.plugins.layers.norms import rms_norm
 from weightloom.plugins.layers.rope import Rope
@@ -195,6 +196,7 @@ DEEPSEEK_V32 = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
+    rewrite_rules=unpacked_halves,
     sharding={r"^(model\.embed_tokens|lm_head)\.": "vocab", **HEAD_CUTS, **CUTS},
 )
 

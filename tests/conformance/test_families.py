@@ -16,6 +16,7 @@ def suite(family: Family, thorough: bool) -> type[Conformance]:
             tolerance=family.tolerance,
             spread=family.spread,
             published=family.published,
+            quantized_in=family.quantized_in,
         )
         for case in cases
     )

@@ -176,6 +176,7 @@ FAMILIES = (
             ),
         ),
         class_name="DeepseekV3ForCausalLM",
+        quantized_in="hf",
         sizes=LATENT,
         older={"num_mtp_layers": "num_nextn_predict_layers"},
     ),
@@ -186,6 +187,7 @@ FAMILIES = (
             Case("scaled rope", {"n_group": 1, "topk_group": 1, "rope_parameters": YARN, "routed_scaling_factor": 2.8}),
         ),
         relaid="DeepseekV3ForCausalLM",
+        quantized_in="hf",
         sizes=LATENT,
     ),
     Family(
@@ -207,6 +209,7 @@ FAMILIES = (
             ),
         ),
         class_name="DeepseekV32ForCausalLM",
+        quantized_in="hf",
         sizes={**LATENT, "n_group": 1, "topk_group": 1, "index_topk": 5, "index_head_dim": 16, "index_n_heads": 16},
     ),
     Family(
@@ -227,6 +230,7 @@ FAMILIES = (
             ),
         ),
         class_name="Glm4MoeLiteForCausalLM",
+        quantized_in="hf",
         sizes={name: size for name, size in LATENT.items() if name != "first_k_dense_replace"},
     ),
     Family(

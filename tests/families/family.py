@@ -37,7 +37,8 @@ class Family:
     tests/oracle/families/relaying.py). `sizes` stand under each case's values. `older` maps fields that the reference
     writes to what published configs call them. `published` are names that must come out when the rules run backwards.
     `computed` are ends of names of what the reference writes though it follows from the config: that keeps its values.
-    `kit` is how many of the cases run the conformance kit in every run; the others are part of `make laws`.
+    `quantized_in` is the layout that the kit writes packed checkpoints in, `kit` how many of the cases run it in every
+    run; the others are part of `make laws`.
     """
 
     model_type: str
@@ -53,6 +54,7 @@ class Family:
     tolerance: float = 1e-4
     spread: float = 1 / 3
     kit: int = 1
+    quantized_in: Literal["mlx", "hf"] = "mlx"
 
     __hash__ = None  # type: ignore[assignment]  # it holds mappings
 
