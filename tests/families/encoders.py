@@ -36,6 +36,17 @@ ROPES = {
     "sliding_attention": {"rope_type": "default", "rope_theta": 500.0},
 }
 
+ROTARY = {"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 500.0}, "layer_norm_eps": 1e-3}
+GPT2_NAMES = {
+    "hidden_size": "n_embd",
+    "num_attention_heads": "n_head",
+    "num_hidden_layers": "n_layer",
+    "intermediate_size": "n_inner",
+    "max_position_embeddings": "n_positions",
+    "layer_norm_eps": "layer_norm_epsilon",
+    "rope_theta": "rotary_emb_base",
+}
+
 FAMILIES = (
     Family(
         "bert",
@@ -121,5 +132,34 @@ FAMILIES = (
         class_name="EmbeddingGemma2TextModel",
         sizes=GEMMA2,
         task="embed",
+    ),
+    Family(
+        "nomic_bert",
+        (Case("plain"), Case("scaled rope, wide heads", {**ROTARY, "head_dim": 16, "hidden_act": "gelu"})),
+        class_name="NomicBertModel",
+        sizes=WITHOUT_SHARED_HEADS,
+        older=GPT2_NAMES,
+        task="embed",
+    ),
+    Family(
+        "nomic_bert",
+        (Case("one label", {"num_labels": 1}), Case("three labels", {**ROTARY, "num_labels": 3})),
+        class_name="NomicBertForSequenceClassification",
+        sizes=WITHOUT_SHARED_HEADS,
+        task="rerank",
+    ),
+    Family(
+        "gte",
+        (Case("plain"), Case("no segments, scaled rope", {**ROTARY, "type_vocab_size": 0, "hidden_act": "silu"})),
+        class_name="GteModel",
+        sizes=WITHOUT_SHARED_HEADS,
+        task="embed",
+    ),
+    Family(
+        "gte",
+        (Case("one label", {"num_labels": 1}), Case("three labels", {**ROTARY, "num_labels": 3})),
+        class_name="GteForSequenceClassification",
+        sizes=WITHOUT_SHARED_HEADS,
+        task="rerank",
     ),
 )
