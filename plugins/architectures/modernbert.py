@@ -24,6 +24,7 @@ from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attending import attend
 from weightloom.plugins.layers.masks import mutual_mask
 from weightloom.plugins.layers.norms import Norm, layer_norm
+from weightloom.plugins.layers.pooling import mean_of_tokens
 from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.specs import hookimpl
 
@@ -235,16 +236,9 @@ class Classifier(nn.Module):
     ) -> mx.array:
         """See the class."""
         hidden = self.model(tokens, attention_mask)
-        pooled = _mean(hidden, attention_mask) if self._mean else hidden[:, 0]
+        pooled = mean_of_tokens(hidden, attention_mask) if self._mean else hidden[:, 0]
         logits: mx.array = self.classifier(self.head(pooled))
         return logits
-
-
-def _mean(hidden: mx.array, attention_mask: mx.array | None) -> mx.array:
-    if attention_mask is None:
-        return hidden.mean(axis=1)
-    weights = attention_mask[:, :, None].astype(hidden.dtype)
-    return (hidden * weights).sum(axis=1) / weights.sum(axis=1)
 
 
 MODERNBERT = Architecture(

@@ -37,6 +37,7 @@ ROPES = {
 }
 
 ROTARY = {"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 500.0}, "layer_norm_eps": 1e-3}
+SCALED = {"rope_parameters": ROTARY["rope_parameters"], "attention_bias": True, "mlp_bias": True, "rms_norm_eps": 1e-3}
 GPT2_NAMES = {
     "hidden_size": "n_embd",
     "num_attention_heads": "n_head",
@@ -160,6 +161,24 @@ FAMILIES = (
         (Case("one label", {"num_labels": 1}), Case("three labels", {**ROTARY, "num_labels": 3})),
         class_name="GteForSequenceClassification",
         sizes=WITHOUT_SHARED_HEADS,
+        task="rerank",
+    ),
+    Family(
+        "eurobert",
+        (Case("plain"), Case("biases, wide heads, scaled rope", {**SCALED, "head_dim": 16})),
+        class_name="EuroBertModel",
+        sizes={**SIZES, "pad_token_id": 0},
+        task="embed",
+    ),
+    Family(
+        "eurobert",
+        (
+            Case("scores of each token, one label", {"num_labels": 1}),
+            Case("the first token, three labels", {**SCALED, "num_labels": 3, "classifier_pooling": "bos"}),
+            Case("the mean of tokens", {"num_labels": 2, "classifier_pooling": "mean", "num_key_value_heads": None}),
+        ),
+        class_name="EuroBertForSequenceClassification",
+        sizes={**SIZES, "pad_token_id": 0},
         task="rerank",
     ),
 )
