@@ -167,7 +167,7 @@ class QuantizedExperts(Experts):
 class SparseMlp(nn.Module):
     """A router (E, H), called `gate` or what the family calls it, and the `experts` that it chooses among, `k` a token.
 
-    A family whose router has more than scores overrides `choose`; one that scores in its own way, `scores`.
+    A family that chooses, scores or puts together in its own way overrides `choose`, `scores` or `mixed`.
     """
 
     def __init__(self, experts: Experts, router: Router, k: int, gate: str = "gate", bias: bool = False) -> None:
@@ -183,7 +183,7 @@ class SparseMlp(nn.Module):
         """(B, L, H) -> the same shape: the weighted sum of what the chosen experts make."""
         tokens = x.reshape(-1, x.shape[-1])
         chosen, weights = self.choose(tokens)
-        return self._mix(self.experts, tokens, chosen, weights).astype(x.dtype).reshape(x.shape)
+        return self.mixed(tokens, chosen, weights).astype(x.dtype).reshape(x.shape)
 
     def choose(self, tokens: mx.array) -> tuple[mx.array, mx.array]:
         """Tokens (N, H) -> the experts of each, (N, k) int, and their weights, (N, k) float32."""
@@ -193,6 +193,10 @@ class SparseMlp(nn.Module):
         """Tokens (N, H) -> the score of each expert, (N, E)."""
         found: mx.array = self[self._gate_name](tokens)
         return found
+
+    def mixed(self, tokens: mx.array, chosen: mx.array, weights: mx.array) -> mx.array:
+        """Tokens (N, H), their experts and weights (N, k) -> what the experts make of each, put together, (N, H)."""
+        return self._mix(self.experts, tokens, chosen, weights)
 
     def mix_by(self, mix: Mix) -> None:
         """Have what experts make put together in another way: among ranks, say."""

@@ -205,4 +205,40 @@ FAMILIES = (
         sizes=LOCAL_EXPERTS,
         published=("model.layers.0.block_sparse_moe.experts.3.w2.weight",),
     ),
+    Family(
+        "llama4_text",
+        (
+            Case("chunks, one layer that does not turn, dense ones", {"moe_layers": [1, 3]}),
+            Case(
+                "two experts, no norms, biases, other layers turn, tied",
+                {
+                    "num_experts_per_tok": 2,
+                    "use_qk_norm": False,
+                    "attention_bias": True,
+                    "interleave_moe_layer_step": 2,
+                    "no_rope_layers": [0, 1, 1, 0],
+                    "attn_temperature_tuning": False,
+                    "tie_word_embeddings": True,
+                    "rope_parameters": {
+                        "rope_type": "llama3",
+                        "rope_theta": 5000.0,
+                        "factor": 8.0,
+                        "low_freq_factor": 1.0,
+                        "high_freq_factor": 4.0,
+                        "original_max_position_embeddings": 16,
+                    },
+                },
+            ),
+        ),
+        class_name="Llama4ForCausalLM",
+        sizes={
+            **LOCAL_EXPERTS,
+            "num_hidden_layers": 4,
+            "num_experts_per_tok": 1,
+            "intermediate_size_mlp": 96,
+            "head_dim": 16,
+            "attention_chunk_size": 9,
+            "floor_scale": 4,
+        },
+    ),
 )
