@@ -144,7 +144,7 @@ CASES: Mapping[str, tuple[Mapping[str, Any], Shapes, Shapes]] = {
             },
         ),
     ),
-    "llama4": (
+    "llama4_text": (
         {},
         at(
             f"{TEXT}.feed_forward.experts",
