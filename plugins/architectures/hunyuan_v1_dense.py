@@ -14,7 +14,7 @@ from typing import Any
 
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL
-from weightloom.plugins.configs.config import read
+from weightloom.plugins.configs.config import read, refuse_unless
 from weightloom.plugins.configs.rope_config import refuse_changing
 from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.decoder import CausalLM
@@ -28,12 +28,14 @@ class Fields(TextFields):
     """What config.json says; defaults are the published ones."""
 
     rms_norm_eps: float = 1e-5
+    use_qk_norm: bool = True
 
 
 def read_config(content: Mapping[str, Any]) -> DenseConfig:
     """Read config.json's content; raises ConfigError naming the field that is off."""
     fields = read(Fields, content)
     fields.check()
+    refuse_unless(fields.use_qk_norm, "use_qk_norm", fields.use_qk_norm, "true, as every published model has it")
     config = DenseConfig.of(fields, content, (FULL,) * fields.num_hidden_layers)
     refuse_changing(config.ropes[FULL])
     return config
