@@ -119,8 +119,8 @@ class SharingDecoder(Decoder):
     def at_stage(self, stage: Stage) -> None:
         """Raise UsageError: what is lent does not go from rank to rank."""
         raise UsageError(
-            "layers of this model attend to keys and values of earlier layers, which another rank would have",
+            "layers of this model need what another rank would have: keys and values of earlier layers, or embeddings",
             expected="a model whose layers need what comes before them alone",
-            hint="run it as one process, or with --parallel tensor where the architecture says how it is cut",
+            hint="run it as one process, or with --parallel tensor",
             field="parallel",
         )
