@@ -212,6 +212,7 @@ def test_an_expert_number_beyond_reason_is_a_misfit(number: str) -> None:
     assert len(str(plan.report)) < 20_000 and plan.to_json()
 
 
+@pytest.mark.thorough
 def test_a_hundred_thousand_tensors() -> None:
     spec = TensorSpec("BF16", (4, 4))
     names = {

@@ -57,7 +57,7 @@ def check_names(rules: RuleSet) -> None:
     spec = TensorSpec("F32", (8, 8))
     back = backwards(rules)
 
-    @share(0.06)
+    @share(0.02)
     @given(names_for(rules), st.data())
     def law(names: list[str], data: st.DataObject) -> None:
         by_shape = resolve(names, rules)[1]

@@ -19,7 +19,7 @@ from weightloom.engine.views.program import Program
 
 def share(part: float) -> settings:
     """Settings for a law that takes only a part of the profile's examples, as its examples are large or many."""
-    return settings(max_examples=max(5, int(settings().max_examples * part)))
+    return settings(max_examples=max(2, int(settings().max_examples * part)))
 
 
 MOVE_DTYPES = ("U8", "BF16", "F32", "I64", "C64", "F4", "F6_E2M3")

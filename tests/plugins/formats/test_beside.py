@@ -16,7 +16,8 @@ from tests.plugins.formats.vendors import VENDORS, make
 from tests.runtime.loading.test_ranks import parts
 from weightloom.plugins.modules.binding import parameters
 
-KINDS = ("fp8 blocks", "fp8 rows", "modelopt nvfp4", "compressed int4 with zeros", "gptq", "mxfp4")
+SOME = ("fp8 blocks", "modelopt nvfp4", "gptq")
+KINDS = [kind if kind in SOME else pytest.param(kind, marks=pytest.mark.thorough) for kind in VENDORS]
 # Half of each is whole groups.
 WIDE = {"hidden_size": 128, "intermediate_size": 128, "moe_intermediate_size": 64, "num_hidden_layers": 2}
 IDS = list(range(5, 17))

@@ -64,13 +64,18 @@ def wrong_dtype(tensors: Tensors, weight: str, scale: str) -> None:
     tensors[scale] = Labelled("I64", np.zeros(tensors[scale].array.shape, np.int64))
 
 
+def no_groups(tensors: Tensors, weight: str, scale: str) -> None:
+    array = tensors[scale].array
+    tensors[scale] = Labelled(tensors[scale].label, np.zeros((0, *array.shape[1:]), array.dtype))
+
+
 def no_number(tensors: Tensors, weight: str, scale: str) -> None:
     array = tensors[scale].array.copy()
     array.reshape(-1)[-1] = NOT_A_NUMBER[tensors[scale].label]
     tensors[scale] = Labelled(tensors[scale].label, array)
 
 
-CHANGES: tuple[Change, ...] = (no_scale, no_weight, wrong_shape, wrong_dtype, no_number)
+CHANGES: tuple[Change, ...] = (no_scale, no_weight, wrong_shape, wrong_dtype, no_groups, no_number)
 
 
 @pytest.mark.parametrize("model", ["llama", pytest.param("qwen3_moe", marks=pytest.mark.thorough)])

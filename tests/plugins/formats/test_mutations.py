@@ -91,7 +91,7 @@ def test_what_is_not_changed_is_loaded() -> None:
 
 
 @pytest.mark.parametrize("kind", VENDORS)
-@pytest.mark.parametrize("renamed", [False, True])
+@pytest.mark.parametrize("renamed", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_no_part_of_a_module_can_be_spared(kind: str, renamed: bool) -> None:
     """Nor be under a name that nobody knows."""
     made = checkpoint(kind)

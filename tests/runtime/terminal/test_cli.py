@@ -272,11 +272,17 @@ def test_without_an_output_only_the_code_is_left(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+some = settings(
+    max_examples=max(15, settings().max_examples // 10),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 bad_values = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.lists(st.integers(), max_size=2)
 config_keys = st.sampled_from([*T0_CONFIG, "dtype", "text_config", "quantization_config", "rope_parameters"])
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=max(15, settings().max_examples // 10), suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.dictionaries(config_keys, bad_values | st.dictionaries(config_keys, bad_values, max_size=2), max_size=4))
 def test_no_config_is_a_bug(cli: Cli, tmp_path: Path, changes: dict[str, object]) -> None:
     path = checkpoint(tmp_path, config={**T0_CONFIG, **changes})
@@ -289,7 +295,9 @@ def test_no_config_is_a_bug(cli: Cli, tmp_path: Path, changes: dict[str, object]
         assert ran.code in (0, 1), ran
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=max(15, settings().max_examples // 10), suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.binary(max_size=80), st.sampled_from(["config.json", "model.safetensors", "model.safetensors.index.json"]))
 def test_no_file_is_a_bug(cli: Cli, tmp_path: Path, content: bytes, name: str) -> None:
     path = checkpoint(tmp_path)
