@@ -20,7 +20,7 @@ from weightloom.plugins.configs.bert_fields import BertFields
 from weightloom.plugins.configs.config import read, refuse_unless
 from weightloom.plugins.configs.labels import label_names
 from weightloom.plugins.layers.activations import activation
-from weightloom.plugins.layers.bert import BertModel, after_padding_id
+from weightloom.plugins.layers.bert import BertModel, ClassificationHead, after_padding_id
 from weightloom.plugins.specs import hookimpl
 
 
@@ -67,27 +67,13 @@ def adapt(config: Config, names: Collection[str]) -> Config:
     return replace(config, has_pooler=any(name.endswith("pooler.dense.weight") for name in names))
 
 
-class Head(nn.Module):
-    """What makes logits of the first token's state."""
-
-    def __init__(self, hidden_size: int, labels: int) -> None:
-        super().__init__()
-        self.dense = nn.Linear(hidden_size, hidden_size)
-        self.out_proj = nn.Linear(hidden_size, labels)
-
-    def __call__(self, x: mx.array) -> mx.array:
-        """(B, L, hidden) -> (B, labels)."""
-        logits: mx.array = self.out_proj(mx.tanh(self.dense(x[:, 0])))
-        return logits
-
-
 class Classifier(nn.Module):
     """`model(tokens, attention_mask, token_type_ids)`, each (B, L) int32 -> logits (B, labels)."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.roberta = build(config)
-        self.classifier = Head(config.fields.hidden_size, len(config.labels))
+        self.classifier = ClassificationHead(config.fields.hidden_size, len(config.labels))
 
     @property
     def max_length(self) -> int:

@@ -155,6 +155,20 @@ class Pooler(nn.Module):
         return mx.tanh(self.dense(x[:, 0]))
 
 
+class ClassificationHead(nn.Module):
+    """What makes logits of the first token's state, where a classifier has no pooler."""
+
+    def __init__(self, hidden_size: int, labels: int) -> None:
+        super().__init__()
+        self.dense = nn.Linear(hidden_size, hidden_size)
+        self.out_proj = nn.Linear(hidden_size, labels)
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """(B, L, hidden) -> (B, labels)."""
+        logits: mx.array = self.out_proj(mx.tanh(self.dense(x[:, 0])))
+        return logits
+
+
 class BertModel(nn.Module):
     """`model(tokens (B, L) int32, attention_mask (B, L) of 0 and 1) -> hidden states (B, L, hidden)`.
 

@@ -181,4 +181,18 @@ FAMILIES = (
         sizes={**SIZES, "pad_token_id": 0},
         task="rerank",
     ),
+    Family(
+        "mpnet",
+        (Case("plain"), Case("another activation, two heads", {**ODD, "type_vocab_size": 2})),
+        class_name="MPNetModel",
+        sizes=BERT,
+        task="embed",
+    ),
+    Family(
+        "mpnet",
+        (Case("one label", {"num_labels": 1}), Case("three labels", {"num_labels": 3, "num_attention_heads": 2})),
+        class_name="MPNetForSequenceClassification",
+        sizes=BERT,
+        task="rerank",
+    ),
 )
