@@ -72,11 +72,14 @@ packaging: $(VENV)/stamp-test
 bench: $(VENV)/stamp-test
 	@set -e; for script in benchmarks/*.py; do $(PY) "$$script" $(ARGS); done
 
+# A process a core, and a thread a process: torch would take all cores for each.
+ORACLE := OMP_NUM_THREADS=1 $(PY) -m pytest --numprocesses auto --dist worksteal
+
 oracle: $(VENV)/stamp-oracle
-	$(PY) -m pytest -m oracle $(ARGS)
+	$(ORACLE) -m oracle $(ARGS)
 
 oracle-sample: $(VENV)/stamp-oracle
-	$(PY) -m pytest -m 'oracle and sample' $(ARGS)
+	$(ORACLE) -m 'oracle and sample' $(ARGS)
 
 # Without the stamps of the others: it puts an older NumPy into the environment.
 vocabularies: $(VENV)/stamp-test
