@@ -38,6 +38,16 @@ ROPES = {
 
 ROTARY = {"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 500.0}, "layer_norm_eps": 1e-3}
 SCALED = {"rope_parameters": ROTARY["rope_parameters"], "attention_bias": True, "mlp_bias": True, "rms_norm_eps": 1e-3}
+SINES = {"sinusoidal_pos_embds": True}
+DISTILLED = {
+    "vocab_size": 64,
+    "dim": 32,
+    "hidden_dim": 64,
+    "n_layers": 3,
+    "n_heads": 4,
+    "max_position_embeddings": 64,
+    "pad_token_id": 0,
+}
 GPT2_NAMES = {
     "hidden_size": "n_embd",
     "num_attention_heads": "n_head",
@@ -193,6 +203,20 @@ FAMILIES = (
         (Case("one label", {"num_labels": 1}), Case("three labels", {"num_labels": 3, "num_attention_heads": 2})),
         class_name="MPNetForSequenceClassification",
         sizes=BERT,
+        task="rerank",
+    ),
+    Family(
+        "distilbert",
+        (Case("plain"), Case("another activation, two heads, sines", {"activation": "relu", **SINES, "n_heads": 2})),
+        class_name="DistilBertModel",
+        sizes=DISTILLED,
+        task="embed",
+    ),
+    Family(
+        "distilbert",
+        (Case("one label", {"num_labels": 1}), Case("three labels", {"num_labels": 3, "n_heads": 2})),
+        class_name="DistilBertForSequenceClassification",
+        sizes=DISTILLED,
         task="rerank",
     ),
 )
