@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ from weightloom.runtime.converting.conversion import Order, convert
 from weightloom.runtime.inspecting.reading import plan_opened
 from weightloom.runtime.opening.opening import open_path
 
+# The rules alone: a tensor or two of a model are enough.
+OPEN = Wish(open_target=True)
+
 
 def checkpoint(folder: Path, arrays: Arrays, config: Mapping[str, Any], said: str | None) -> Path:
     """A directory of one file and a config; `said` is what its metadata says of its format."""
@@ -30,7 +34,7 @@ def checkpoint(folder: Path, arrays: Arrays, config: Mapping[str, Any], said: st
 def canonical(folder: Path, wish: Wish | None = None) -> dict[str, mx.array]:
     """The parameters that a directory leads to, in the layout that it shows."""
     with open_path(folder) as opened:
-        plan, _ = plan_opened(opened, choose_opened(opened, wish or Wish(), str(folder)))
+        plan, _ = plan_opened(opened, choose_opened(opened, wish or OPEN, str(folder)))
         return plan.load()
 
 
@@ -53,7 +57,7 @@ def test_c16_a_convolution_is_turned_once(turned: bool, said: str, tmp_path: Pat
     source = checkpoint(tmp_path / "in", {CONV: held, "backbone.norm_f.weight": const(1, 2)}, MAMBA, said)
     assert np.array_equal(np.array(canonical(source)[CONV]), torch)
     for layout, wanted in (("hf", torch), ("mlx", torch.transpose(0, 2, 1))):
-        convert(source, Order(tmp_path / layout, layout), Wish())
+        convert(source, Order(tmp_path / layout, layout), OPEN)
         assert np.array_equal(np.array(arrays_in(tmp_path / layout)[CONV]), wanted)
 
 
@@ -64,7 +68,7 @@ def test_c16_without_metadata_it_is_refused_or_as_asked(tmp_path: Path) -> None:
     source = checkpoint(tmp_path / "in", {CONV: turned}, MAMBA, None)
     with pytest.raises(CheckpointError, match=r"which layout this is in is not certain.*conv1d.*"):
         canonical(source)
-    assert np.array_equal(np.array(canonical(source, Wish(layout="mlx"))[CONV]), iota(4, 1, 3))
+    assert np.array_equal(np.array(canonical(source, replace(OPEN, layout="mlx"))[CONV]), iota(4, 1, 3))
 
 
 QWEN = {"model_type": "qwen3_next", "num_hidden_layers": 1, "num_experts": 2, "tie_word_embeddings": False}
@@ -108,12 +112,12 @@ def test_c17_one_is_added_once_however_often_it_is_written(tmp_path: Path) -> No
     raw = checkpoint(tmp_path / "raw", RAW | filled({NORMS[0]: (2,)}), QWEN, "pt")
     before = raw
     for turn in range(3):
-        convert(before, Order(tmp_path / f"mlx{turn}", "mlx"), Wish())
+        convert(before, Order(tmp_path / f"mlx{turn}", "mlx"), OPEN)
         before = tmp_path / f"mlx{turn}"
         written = arrays_in(before)
         assert all(np.array(written[name]).tolist() == [1.0, 1.0] for name in NORMS[1:])
         assert np.array(canonical(before)["model.norm.weight"]).tolist() == [0.0, 0.0]
-    convert(before, Order(tmp_path / "back", "hf"), Wish())
+    convert(before, Order(tmp_path / "back", "hf"), OPEN)
     assert contents(tmp_path / "back") == contents(raw)
 
 
@@ -175,7 +179,7 @@ def test_c18_so_do_those_that_ship(said: str | None, tmp_path: Path) -> None:
 def test_c17_what_is_computed_back_is_said(tmp_path: Path) -> None:
     """C17: from an mlx form that nothing was kept beside, the weight is the scale less one, rounded; it is named."""
     source = checkpoint(tmp_path / "in", CONVERTED | {NORMS[0]: const(1.1, 2)}, QWEN, "mlx")
-    found = convert(source, Order(tmp_path / "hf", "hf"), Wish())
+    found = convert(source, Order(tmp_path / "hf", "hf"), OPEN)
     assert np.allclose(np.array(arrays_in(tmp_path / "hf")[NORMS[0]]), 0.1, atol=1e-6)
     assert any(note.startswith("computed and rounded: ") and NORMS[0] in note for note in found.notes)
     assert found.left_out == (MTP,)
@@ -185,14 +189,14 @@ def test_c17_what_is_computed_back_is_said(tmp_path: Path) -> None:
 def test_c17_a_norm_that_was_trained_goes_back_less_one_and_the_others_as_they_were(tmp_path: Path) -> None:
     """C17: originals are taken where the scale is still what they lead to; of another scale it is computed."""
     weights = RAW | {name: filled({"w": (2,)}, seed)["w"] for seed, name in enumerate(NORMS)}
-    convert(checkpoint(tmp_path / "raw", weights, QWEN, "pt"), Order(tmp_path / "mlx", "mlx"), Wish())
+    convert(checkpoint(tmp_path / "raw", weights, QWEN, "pt"), Order(tmp_path / "mlx", "mlx"), OPEN)
     file = tmp_path / "mlx" / "model.safetensors"
     content = file.read_bytes()
     start = 8 + int.from_bytes(content[:8], "little")
     first, last = json.loads(content[8:start])[NORMS[0]]["data_offsets"]
     trained = const(1.25, 2).tobytes()
     file.write_bytes(content[: start + first] + trained + content[start + last :])
-    convert(tmp_path / "mlx", Order(tmp_path / "hf", "hf"), Wish())
+    convert(tmp_path / "mlx", Order(tmp_path / "hf", "hf"), OPEN)
     found = arrays_in(tmp_path / "hf")
     assert np.array(found[NORMS[0]]).tolist() == [0.25, 0.25]
     assert all(np.array(found[name]).tobytes() == weights[name].tobytes() for name in weights if name != NORMS[0])

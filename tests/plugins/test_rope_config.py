@@ -71,7 +71,7 @@ def test_c25_rope_scaling(scaling: object, kind: object) -> None:
 def test_c25_an_unknown_type_is_named_with_the_known_ones() -> None:
     error = refused({"rope_scaling": {"rope_type": "foo", "factor": 2.0}})
     assert "'foo'" in error.seen
-    assert error.expected == "one of default, linear, dynamic, llama3, yarn, longrope"
+    assert error.expected == "one of default, linear, dynamic, llama3, yarn, longrope, proportional"
     assert error.field == "rope_scaling.rope_type"
 
 

@@ -18,6 +18,8 @@ FREQUENCIES = "model.layers.0.self_attn.rotary_emb.inv_freq"
 GEMMA3 = {"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3", "vision_config": {}}
 GEMMA3_CONFIG: dict[str, Any] = {**GEMMA3, "text_config": {"model_type": "gemma3_text", "vocab_size": 16}}
 NEXT_CONFIG: dict[str, Any] = {"architectures": ["Qwen3NextForCausalLM"], "model_type": "qwen3_next"}
+# A few tensors of a model are enough: by the rules alone.
+OPEN = "--open-target"
 NORM = "model.layers.0.input_layernorm.weight"
 
 
@@ -44,8 +46,8 @@ def qwen3_next() -> Arrays:
 
 
 def there_and_back(cli: Cli, source: Path, tmp_path: Path) -> Path:
-    assert cli("convert", source, tmp_path / "mlx", "--layout", "mlx").code == 0
-    ran = cli("convert", tmp_path / "mlx", tmp_path / "back", "--layout", "hf")
+    assert cli("convert", source, tmp_path / "mlx", "--layout", "mlx", OPEN).code == 0
+    ran = cli("convert", tmp_path / "mlx", tmp_path / "back", "--layout", "hf", OPEN)
     assert ran.code == 0, ran
     return tmp_path / "back"
 
@@ -98,9 +100,9 @@ def test_a_norm_is_written_as_its_scale_and_comes_back_bit_for_bit(cli: Cli, tmp
 
 def test_a_norm_that_was_changed_since_is_computed_back(cli: Cli, tmp_path: Path) -> None:
     source = checkpoint(tmp_path / "source", qwen3_next(), NEXT_CONFIG)
-    assert cli("convert", source, tmp_path / "mlx", "--layout", "mlx").code == 0
+    assert cli("convert", source, tmp_path / "mlx", "--layout", "mlx", OPEN).code == 0
     change(tmp_path / "mlx" / "model.safetensors", NORM, mx.full((8,), 3.0))
-    assert cli("convert", tmp_path / "mlx", tmp_path / "back", "--layout", "hf").code == 0
+    assert cli("convert", tmp_path / "mlx", tmp_path / "back", "--layout", "hf", OPEN).code == 0
     found = mx.load(str(tmp_path / "back" / "model.safetensors"))
     assert np.all(np.array(found[NORM]) == 2.0)
     assert np.array_equal(np.array(found["model.norm.weight"]), qwen3_next()["model.norm.weight"])
@@ -223,7 +225,7 @@ def test_values_that_nothing_decides_on_are_refused(cli: Cli, tmp_path: Path) ->
     folder = checkpoint(tmp_path / "source", {NORM: np.ones(8, np.float32)}, NEXT_CONFIG)
     ran = cli("plan", folder)
     assert ran.code == 1 and NORM in ran.err and "--layout hf or mlx" in ran.err
-    assert cli("plan", folder, "--layout", "mlx").code == 0
+    assert cli("plan", folder, "--layout", "mlx", OPEN).code == 0
 
 
 def test_names_against_the_format_are_refused_where_values_differ(cli: Cli, tmp_path: Path) -> None:

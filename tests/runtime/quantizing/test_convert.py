@@ -202,7 +202,7 @@ def test_without_an_architecture_nothing_says_what_can_be_quantized(cli: Cli, tm
     source = packable(tmp_path / "source")
     config = config_in(source)
     (source / "config.json").write_text(
-        json.dumps({**config, "model_type": "gemma", "architectures": ["GemmaForCausalLM"]})
+        json.dumps({**config, "model_type": "vaultgemma", "architectures": ["VaultGemmaForCausalLM"]})
     )
     ran = cli("convert", source, tmp_path / "out", "--quantize", "4bit")
     assert ran.code == 2
