@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from dataclasses import fields
 from importlib import invalidate_caches
 from pathlib import Path
+from pkgutil import iter_modules
+from types import ModuleType
 
 import pytest
 
 from tests.doc_blocks import Program, run_page
 from tests.guards import ROOT
 from tests.plugins.installed import install_points
-from weightloom.plugins import Architecture
+from weightloom.plugins import Architecture, configs, layers
 from weightloom.plugins.specs import INTERFACE, Specs
 from weightloom.plugins.testing import Conformance
 from weightloom.runtime.commands.new_plugin import KINDS as WRITTEN
@@ -62,6 +64,13 @@ def test_every_hook_and_the_version_are_there() -> None:
 
 def test_every_field_of_an_architecture_is_there() -> None:
     assert [field.name for field in fields(Architecture) if f"`{field.name}`" not in TEXT] == ["source"]
+
+
+@pytest.mark.parametrize("package", [layers, configs])
+def test_every_part_is_there_and_can_be_imported(package: ModuleType) -> None:
+    assert [name for name in package.__all__ if f"`{name}`" not in TEXT or getattr(package, name, None) is None] == []
+    modules = {each.name for each in iter_modules(package.__path__)}
+    assert modules.isdisjoint(package.__all__)
 
 
 def test_every_law_of_the_kit_is_there() -> None:
