@@ -8,8 +8,8 @@ import mlx.core as mx
 from weightloom.engine import RuleSet, WeightRenaming
 from weightloom.plugins import Architecture, hookimpl
 from weightloom.plugins.architectures import llama
-from weightloom.plugins.configs.config import read
-from weightloom.plugins.layers.decoder import CausalLM
+from weightloom.plugins.configs import read
+from weightloom.plugins.layers import CausalLM
 from weightloom.plugins.layers.dense import DenseConfig
 
 
