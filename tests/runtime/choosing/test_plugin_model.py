@@ -96,16 +96,16 @@ def test_two_plugins_for_it_are_named_and_one_is_chosen(cli: Cli, path: Path, si
 def test_c22_what_a_plugin_spells_exactly_is_its_own_beside_rules_for_another_spelling(
     site: Path, tmp_path: Path
 ) -> None:
-    """C22: rule files know qwen2_moe; `qwen2-moe` is a plugin's here, and a third spelling is nobody's."""
-    text = (site / "my_llama.py").read_text().replace('"my_llama"', '"qwen2-moe"')
-    install(site, "hyphen", {"qwen2-moe": "hyphen_llama:PLUGIN"}, {"hyphen_llama": text})
+    """C22: rule files know hrm_text; `hrm-text` is a plugin's here, and a third spelling is nobody's."""
+    text = (site / "my_llama.py").read_text().replace('"my_llama"', '"hrm-text"')
+    install(site, "hyphen", {"hrm-text": "hyphen_llama:PLUGIN"}, {"hyphen_llama": text})
 
     def found(model_type: str) -> str | None:
         raw = json.dumps({"model_type": model_type}).encode()
         choice = find_choice(Config(tmp_path, raw, json.loads(raw)), Wish())
         return choice and choice.identifier
 
-    assert (found("qwen2-moe"), found("qwen2_moe"), found("Qwen2-MoE")) == ("qwen2-moe", "qwen2_moe", None)
+    assert (found("hrm-text"), found("hrm_text"), found("HRM-Text")) == ("hrm-text", "hrm_text", None)
 
 
 def rewriting(site: Path, text: str, module: str) -> None:

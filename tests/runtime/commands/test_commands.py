@@ -82,7 +82,7 @@ def test_c71_a_stray_file_is_mentioned_and_not_read(cli: Cli, tmp_path: Path) ->
 
 
 def test_the_plan_of_experts(cli: Cli, tmp_path: Path) -> None:
-    path = checkpoint(tmp_path / "moe", tm(3), {"model_type": "qwen2_moe"})
+    path = checkpoint(tmp_path / "moe", tm(3), {"model_type": "mellum"})
     ran = cli("plan", path)
     assert ran.code == 0
     row = next(line for line in ran.out.splitlines() if "gate_up_proj" in line)
@@ -104,7 +104,7 @@ def test_a_plan_that_would_not_load_is_1_and_says_everything_once(cli: Cli, tmp_
     for layer in range(40):
         del arrays[f"model.layers.{layer}.mlp.experts.1.up_proj.weight"]
         del arrays[f"model.layers.{layer}.mlp.experts.0.down_proj.weight"]
-    path = checkpoint(tmp_path / "moe", arrays, {"model_type": "qwen2_moe"})
+    path = checkpoint(tmp_path / "moe", arrays, {"model_type": "mellum"})
     ran = cli("plan", path)
     assert ran.code == 1 and "would load: no" in ran.out and "incomplete: 80" in ran.out
     assert len(ran.err.splitlines()) < 15 and "x40" in ran.err
@@ -131,7 +131,7 @@ def test_one_empty_line_stands_between_table_and_verdict(cli: Cli, tmp_path: Pat
 
 
 def test_explain_both_sides(cli: Cli, tmp_path: Path) -> None:
-    path = checkpoint(tmp_path / "moe", tm(2), {"model_type": "qwen2_moe"})
+    path = checkpoint(tmp_path / "moe", tm(2), {"model_type": "mellum"})
     parameter = "model.layers.0.mlp.experts.gate_up_proj"
     for name in ("model.layers.0.mlp.experts.1.up_proj.weight", parameter):
         found = cli("explain", path, name, "--json").data
