@@ -8,6 +8,7 @@ import mlx.core as mx
 import mlx.nn as nn
 
 from weightloom.plugins.layers.activations import Activation, gated
+from weightloom.plugins.layers.gathered import times_chosen
 from weightloom.plugins.layers.packing import Quantization
 from weightloom.plugins.layers.routing import Router
 from weightloom.plugins.layers.scaled import times_rows, without_overflow
@@ -85,7 +86,7 @@ class Experts(nn.Module):
 
     def times(self, name: str, tokens: mx.array, rows: mx.array, ordered: bool) -> mx.array:
         """Tokens (M, 1, in) times a matrix of the stack `name`: the one that each token has in `rows` (M,)."""
-        return mx.gather_mm(tokens, self[name].swapaxes(-1, -2), rhs_indices=rows, sorted_indices=ordered)
+        return times_chosen(tokens, self[name], rows, ordered)
 
     def dense(self, name: str) -> mx.array:
         """Give the stack `name`, unpacked where it is packed."""

@@ -16,6 +16,7 @@ import mlx.nn as nn
 
 from weightloom.engine.errors import PlanError
 from weightloom.plugins.layers.experts import Experts
+from weightloom.plugins.layers.gathered import times_chosen
 from weightloom.plugins.layers.terms import Dial, Made, Term
 
 
@@ -52,7 +53,7 @@ class LowRank:
     def times_chosen(self, x: mx.array, rows: mx.array, ordered: bool, made: Made) -> mx.array:
         """Tokens (M, 1, columns) and the matrix of a stack that each takes, (M,) -> what is added, (M, 1, rows)."""
         for factor in (self.a, self.b):
-            x = mx.gather_mm(x, factor.swapaxes(-1, -2), rhs_indices=rows, sorted_indices=ordered)
+            x = times_chosen(x, factor, rows, ordered)
         return self.now * x
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
 import mlx.core as mx
@@ -23,7 +24,7 @@ class Rope:
         self._config = config
         self._interleaved = interleaved
         self._constant = self._periods(config.rotation.trained)
-        self._latest = (config.rotation.trained, self._constant)
+        self._latest: dict[int, mx.array] = {}
         self._changes = any(
             config.kind.context(config.rotation, length) != config.rotation.trained for length in (_NEAR, _FAR)
         )
@@ -31,8 +32,8 @@ class Rope:
 
     def __call__(self, heads: mx.array, offset: int | mx.array) -> mx.array:
         """Turn heads (B, H, L, head_dim), the first at position `offset`, one number or one a row; the dtype stays."""
-        periods = self._for(_last(offset) + heads.shape[2]) if self._changes else self._constant
-        return self._scaled(self._turned(heads, offset, periods)).astype(heads.dtype)
+        turned = self._by_row(offset, heads.shape[2], lambda periods: self._turned(heads, offset, periods))
+        return self._scaled(turned).astype(heads.dtype)
 
     def kept(self, keys: mx.array, offset: int | mx.array) -> mx.array:
         """Turn keys as a cache keeps them: by the trained context's frequencies, whatever the length is."""
@@ -43,7 +44,10 @@ class Rope:
 
         The cache had seen `seen` tokens before the `new` ones, the first of which has `position`.
         """
-        if not self._changes or (periods := self._for(_last(position) + new)) is self._constant:
+        return self._by_row(position, new, lambda periods: self._further(keys, new, seen, position, periods))
+
+    def _further(self, keys: mx.array, new: int, seen: int, position: int | mx.array, periods: mx.array) -> mx.array:
+        if periods is self._constant:
             return keys
         # What turns as often in both has an endless period: it stays.
         further = 1.0 / (1.0 / periods - 1.0 / self._constant)
@@ -70,14 +74,24 @@ class Rope:
     def _scaled(self, turned: mx.array) -> mx.array:
         return turned if self._factors is None else turned * self._factors
 
-    def _for(self, length: int) -> mx.array:
-        """Give the periods for a context of so many tokens; those of one context are worked out once in a row."""
-        context = self._config.kind.context(self._config.rotation, length)
+    def _by_row(self, position: int | mx.array, new: int, turn: Callable[[mx.array], mx.array]) -> mx.array:
+        """Give what `turn` makes by the periods of each row's own context, the first of `new` tokens at `position`."""
+        if not self._changes:
+            return turn(self._constant)
+        starts = [position] if isinstance(position, int) else cast("list[int]", position.tolist())
+        contexts = [self._config.kind.context(self._config.rotation, max(start + new, _NEAR)) for start in starts]
+        self._latest = {each: self._for(each) for each in contexts}
+        turned = {each: turn(periods) for each, periods in self._latest.items()}
+        if len(turned) == 1:
+            return turned[contexts[0]]
+        return mx.concatenate([turned[each][row : row + 1] for row, each in enumerate(contexts)])
+
+    def _for(self, context: int) -> mx.array:
+        """Give the periods for a context; the layers of one step find those that the first of them has worked out."""
         if context == self._config.rotation.trained:
             return self._constant
-        if context != self._latest[0]:
-            self._latest = (context, self._periods(context))
-        return self._latest[1]
+        known = self._latest.get(context)
+        return self._periods(context) if known is None else known
 
     def _periods(self, length: int) -> mx.array:
         """Give positions a radian, (dims / 2,): what MLX takes for frequencies."""
@@ -98,8 +112,3 @@ class Rope:
 def interleaved(config: RopeConfig, head_dim: int) -> Rope:
     """Give a rope that turns neighbours against each other."""
     return Rope(config, head_dim, interleaved=True)
-
-
-def _last(offset: int | mx.array) -> int:
-    """Give the offset of the longest row."""
-    return offset if isinstance(offset, int) else int(cast(int, offset.max().item()))

@@ -51,6 +51,18 @@ def test_the_dtype_stays() -> None:
     assert sparse(random(1, 3, HIDDEN).astype(mx.bfloat16)).dtype == mx.bfloat16
 
 
+@pytest.mark.parametrize("dtype", [mx.bfloat16, mx.float16], ids=str)
+@pytest.mark.parametrize("length", [1, 40])
+def test_halves_are_those_of_float32_rounded(length: int, dtype: mx.Dtype) -> None:
+    sparse, x = layer(softmax_over_chosen, 2), random(1, length, HIDDEN).astype(dtype)
+    sparse.set_dtype(dtype)
+    got = sparse(x)
+    assert got.dtype == dtype
+    sparse.set_dtype(mx.float32)
+    want = np.array(sparse(x.astype(mx.float32)))
+    np.testing.assert_allclose(np.array(got.astype(mx.float32)), want, atol=0.02 * np.abs(want).max())
+
+
 @pytest.mark.parametrize(("how", "biased"), [(Quantization(4, 32), True), (Quantization(8, 32, "mxfp8"), False)])
 def test_packed_stacks_are_as_if_unpacked(how: Quantization, biased: bool) -> None:
     plain = Experts(3, 64, 32, relu)

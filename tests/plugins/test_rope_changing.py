@@ -56,3 +56,16 @@ def test_a_row_that_is_filled_up_turns_by_its_own_positions(kind: str, window: W
         got = attention(padded[:, start:stop], causal_mask(stop - start, start, window, cache.padding), cache)
     assert cache.offset == LENGTH + filled
     np.testing.assert_allclose(np.array(got[:, -1]), np.array(whole(attention, x, window)[:, -1]), atol=1e-5)
+
+
+@pytest.mark.parametrize("window", [None, 5])
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_row_of_a_batch_turns_by_its_own_context(kind: str, window: Window) -> None:
+    attention, cache, filled = layer(KINDS[kind]), make_cache(window), [0, 3, LENGTH - 4]
+    cache.padding = mx.array(filled)
+    x = mx.random.normal((3, LENGTH, 32), key=mx.random.key(1))
+    for start, stop in pairwise([0, 7, 14, *range(21, LENGTH + 1)]):
+        got = attention(x[:, start:stop], causal_mask(stop - start, start, window, cache.padding), cache)
+    for row, fill in enumerate(filled):
+        alone = whole(attention, x[row : row + 1, fill:], window)
+        np.testing.assert_allclose(np.array(got[row, -1]), np.array(alone[0, -1]), atol=1e-5)
