@@ -27,15 +27,19 @@ class Reworded:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """After how many items of a list the first one of a kind is reached: a kind that comes back at that distance."""
+    """After how many items of a list one of a kind comes, where it comes after as many each time and never else."""
 
     source: Expression
     kind: str
 
     def value(self, config: Mapping[str, Any]) -> Any:
-        """Give it; None for what is no list or has none of the kind."""
+        """Give it; None for what is no list, has none of the kind, or has it at other distances too."""
         found = self.source.value(config)
-        return found.index(self.kind) + 1 if isinstance(found, list) and self.kind in found else None
+        if not isinstance(found, list) or self.kind not in found:
+            return None
+        count = found.index(self.kind) + 1
+        even = all((item == self.kind) == (place % count == 0) for place, item in enumerate(found, 1))
+        return count if even else None
 
 
 Wanted = Expression | Reworded | Period

@@ -189,5 +189,5 @@ def _listed(names: tuple[str, ...]) -> str:
 def _nearest(plan: Plan, name: str) -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(name, {**plan.sources, **dict.fromkeys(plan.params)}, n=3, cutoff=0.5)
+    near = get_close_matches(name, sorted({*plan.sources, *plan.params}), n=3, cutoff=0.5)
     return f"did you mean {', '.join(near)}?" if near else "see `weightloom plan --json` for all names"

@@ -106,7 +106,8 @@ def generate_batch(
     _check(m, max_tokens, stop)
     for prompt in prompts:
         refuse_media(m, prompt, ())
-    rows = [prompt_ids(m, prompt, chat_template) for prompt in prompts]
+    named = ((prompt, f"prompt {number} of {len(prompts)}") for number, prompt in enumerate(prompts, 1))
+    rows = [prompt_ids(m, prompt, chat_template, called) for prompt, called in named]
     if not rows:
         return []
     texts = [_Row(m, stop) for _ in rows]

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 Prompt = str | Sequence[int] | Sequence[Mapping[str, Any]]
 
 
-def prompt_ids(m: LoadedModel, prompt: Prompt, chat_template: str | None = None) -> list[int]:
-    """Give a prompt's token ids; a template writes its own special tokens."""
+def prompt_ids(
+    m: LoadedModel, prompt: Prompt, chat_template: str | None = None, called: str = "the prompt"
+) -> list[int]:
+    """Give a prompt's token ids; a template writes its own special tokens. Errors say what it is `called`."""
     if isinstance(prompt, str) or all(isinstance(item, int) for item in prompt):
         _refuse_template(chat_template)
     if isinstance(prompt, str):
@@ -27,7 +29,7 @@ def prompt_ids(m: LoadedModel, prompt: Prompt, chat_template: str | None = None)
         text = tokenizer.apply_chat_template(_messages(prompt), chat_template=chat_template)
         ids = tokenizer.encode(text, add_special_tokens=False)
     if not ids:
-        raise UsageError("the prompt has no tokens", expected="a prompt of one token at least", field="prompt")
+        raise UsageError(f"{called} has no tokens", expected="a prompt of one token at least", field="prompt")
     need_known_ids(m, ids)
     return ids
 

@@ -66,8 +66,7 @@ def _classified(
     import mlx.core as mx
 
     pairs = encode_pairs(m.need_tokenizer(), query, documents, row_limit(m, texts, max_length))
-    for pair in pairs:
-        need_known_ids(m, pair.ids)
+    _check_rows(m, [pair.ids for pair in pairs])
     typed = takes_types(m.folder)
 
     def run(batch: list[int]) -> list[mx.array]:
@@ -85,9 +84,17 @@ def _judged(m: LoadedModel, query: str, documents: Sequence[str], limit: int | N
     judge = read_judge(m.folder, m.decision.evidence.steps)
     need_known_ids(m, judge.verdicts)
     rows = judged_rows(m.need_tokenizer(), query, documents, limit)
-    for row in rows:
-        need_known_ids(m, row)
+    _check_rows(m, rows)
     return in_batches(rows, lambda batch: judge.scores(m, [rows[number] for number in batch]))
+
+
+def _check_rows(m: LoadedModel, rows: Sequence[Sequence[int]]) -> None:
+    for number, row in enumerate(rows):
+        if not row:
+            raise UsageError(
+                f"query and document {number} have no tokens", expected="pairs of one token at least", field="documents"
+            )
+        need_known_ids(m, row)
 
 
 def _picked(m: LoadedModel, label: str | None, activation: str | None) -> Callable[[mx.array], mx.array]:

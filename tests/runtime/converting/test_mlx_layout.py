@@ -283,3 +283,17 @@ def test_one_file_of_an_mlx_form_is_read_alone(cli: Cli, tmp_path: Path) -> None
     data = cli("inspect", first, "--json").data
     assert data["layout"] == "mlx" and data["kept"] is None
     assert cli("inspect", tmp_path / "mlx" / KEPT).code == 0
+
+
+@pytest.mark.parametrize(
+    ("kinds", "pattern"),
+    [("SSFSSFS", 3), ("FFF", 1), ("SSF", 3), ("FSS", None), ("SFSSF", None), ("SFSFF", None), ("SSS", None)],
+)
+def test_a_pattern_is_written_where_the_layers_have_one(
+    cli: Cli, tmp_path: Path, kinds: str, pattern: int | None
+) -> None:
+    types = [{"S": "sliding_attention", "F": "full_attention"}[kind] for kind in kinds]
+    config = {"model_type": "gemma3_text", "vocab_size": 16, "layer_types": types}
+    names = {name.removeprefix("language_model."): array for name, array in list(gemma3().items())[:2]}
+    assert cli("convert", checkpoint(tmp_path / "a", names, config), tmp_path / "mlx", "--layout", "mlx").code == 0
+    assert json.loads((tmp_path / "mlx" / "config.json").read_text()).get("sliding_window_pattern") == pattern

@@ -58,6 +58,13 @@ def test_none_and_one(m: LoadedModel) -> None:
     assert generate_batch(m, ["hello"], 5) == [generate(m, "hello", 5)]
 
 
+def test_a_prompt_without_tokens_is_named(m: LoadedModel) -> None:
+    with pytest.raises(UsageError, match="prompt 2 of 3 has no tokens"):
+        generate_batch(m, [[1], [], [2]])
+    with pytest.raises(UsageError, match="the prompt has no tokens"):
+        generate(m, [])
+
+
 def test_caches_that_do_not_know_of_padding_are_refused_by_name(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Bare:
         __slots__ = ()

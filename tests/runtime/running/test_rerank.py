@@ -267,3 +267,11 @@ def test_the_command_has_the_best_first(cli: Cli, path: Path, m: LoadedModel, tm
     asked = judge(tmp_path / "judge", true_token_id=5)
     assert cli("rerank", asked, QUERY, "a").code == 2 and cli("rerank", asked, QUERY, "a", "--task", "rerank").code == 0
     assert cli("rerank", path, QUERY).code == 2 and cli("rerank", path, QUERY, "a", "--task", "sing").code == 2
+
+
+def test_a_pair_without_tokens_is_named(tmp_path: Path) -> None:
+    path = classifier(tmp_path)
+    bare = json.loads((path / "tokenizer.json").read_text()) | {"post_processor": None}
+    (path / "tokenizer.json").write_text(json.dumps(bare))
+    with pytest.raises(UsageError, match="query and document 1 have no tokens"):
+        rerank(load(path), "", ["a", ""])
