@@ -1,8 +1,8 @@
 """Published configs as they are, 89 of them: `python -m tests.oracle.real_configs` prints what becomes of each.
 
 They are those that a package on the public registry brings along. A config whose family is installed is built, nothing
-computed, and planned against the names and shapes that its rules, run backwards, give; of a whole whose text model is
-served, that. The others are refused by name.
+computed, and planned against the names and shapes that its rules, run backwards, give for plain numbers, whatever the
+files are packed in; of a whole whose text model is served, that. The others are refused by name.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from weightloom.runtime.configs.stated_dtype import check_dtypes
 PACKAGE = "aiconfigurator-core==0.12.0"
 COUNT = 89
 REFUSED = "refused by name"
+QUANTIZED = ("quantization_config", "compression_config")
 # There are no headers here; a name of a tower stands for them, so that the config alone decides.
 TOWER = ("vision_tower.x.weight",)
 
@@ -102,7 +103,7 @@ def _outcome(config: Config, manager: PluginManager) -> tuple[str, int, int]:
 def _planned(model_type: str, content: Any, manager: PluginManager) -> tuple[str, int, int]:
     """Build, and plan against what the rules, run backwards, make of the parameters; raises PluginError."""
     found = manager.architecture(model_type)
-    repaired = found.repaired(content)
+    repaired = found.repaired({name: value for name, value in content.items() if name not in QUANTIZED})
     module = found.build(found.read_config(repaired.content))
     params = param_specs(module)
     plan = save_plan(model_rules(found, repaired.content, "hf"), params, repaired.content)
