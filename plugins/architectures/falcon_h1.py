@@ -25,7 +25,7 @@ from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.decoder import CausalLM, Decoder, Names, times
 from weightloom.plugins.layers.mamba2 import (
     Gate,
-    GatedNorm,
+    GateThenNorm,
     Mamba2Mixer,
     Mamba2Shape,
     NormThenGate,
@@ -133,7 +133,7 @@ class ScaledMixer(Mamba2Mixer):
 
     def __init__(self, config: Config) -> None:
         fields, shape = config.fields, config.mamba
-        norm = NormThenGate if fields.mamba_norm_before_gate else GatedNorm
+        norm = NormThenGate if fields.mamba_norm_before_gate else GateThenNorm
         normed = fields.mamba_rms_norm
         super().__init__(shape, norm(shape.channels, shape.groups, fields.rms_norm_eps) if normed else Gate())
         sizes = (shape.channels, shape.channels, shape.shared, shape.shared, shape.heads)

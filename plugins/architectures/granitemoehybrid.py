@@ -27,7 +27,7 @@ from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.decoder import CausalLM, Decoder, times
 from weightloom.plugins.layers.experts import Experts, SparseMlp
-from weightloom.plugins.layers.mamba2 import GatedNorm, Mamba2Mixer, Mamba2Shape
+from weightloom.plugins.layers.mamba2 import GateThenNorm, Mamba2Mixer, Mamba2Shape
 from weightloom.plugins.layers.mixer_block import MixerBlock, Parts
 from weightloom.plugins.layers.mlp import FusedMlp
 from weightloom.plugins.layers.norms import rms_norm
@@ -122,7 +122,7 @@ def _block(config: Config, rope: Rope | None, layer_type: str) -> MixerBlock:
     block = kind(
         Attention(config.attention, rope)
         if attends
-        else Mamba2Mixer(shape, GatedNorm(shape.channels, shape.groups, eps)),
+        else Mamba2Mixer(shape, GateThenNorm(shape.channels, shape.groups, eps)),
         FusedMlp(fields.hidden_size, fields.shared_intermediate_size, config.act, names=names),
         fields.hidden_size,
         rms_norm(eps),

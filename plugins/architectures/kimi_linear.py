@@ -21,7 +21,7 @@ from weightloom.plugins.configs.config import read, refuse_unless
 from weightloom.plugins.configs.latent_fields import LatentFields
 from weightloom.plugins.configs.linear_fields import LINEAR, SIZES, refuse_linear_sizes
 from weightloom.plugins.configs.scored_fields import ScoredFields
-from weightloom.plugins.layers.activations import Activation, activation
+from weightloom.plugins.layers.activations import Activation, activation, softplus
 from weightloom.plugins.layers.cuts import VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
 from weightloom.plugins.layers.delta_net import DeltaMixer, DeltaShape, GatedNorm, Projected
@@ -159,7 +159,7 @@ class ForgetGate(nn.Module):
         """(B, L, hidden_size) -> (B, L, heads, head_dim), float32, 0 or less."""
         rates = mx.exp(self.A_log.astype(mx.float32))
         steps = self.f_b_proj(self.f_a_proj(x)).astype(mx.float32) + self.dt_bias.astype(mx.float32)
-        return -rates * mx.logaddexp(steps, 0.0).reshape(*x.shape[:2], rates.shape[2], -1)
+        return -rates * softplus(steps).reshape(*x.shape[:2], rates.shape[2], -1)
 
 
 class KimiDeltaAttention(DeltaMixer):

@@ -19,7 +19,7 @@ from weightloom.plugins.configs.config import read, refuse_unless
 from weightloom.plugins.layers.activations import activation
 from weightloom.plugins.layers.blocks import SingleBlock
 from weightloom.plugins.layers.decoder import CausalLM, Decoder, Names
-from weightloom.plugins.layers.mamba2 import GatedNorm, Mamba2Mixer, Mamba2Shape, limits_of
+from weightloom.plugins.layers.mamba2 import GateThenNorm, Mamba2Mixer, Mamba2Shape, limits_of
 from weightloom.plugins.layers.norms import narrowing_norm
 from weightloom.plugins.specs import hookimpl
 
@@ -90,7 +90,7 @@ def build(config: Config) -> CausalLM:
     residual = mx.float32 if fields.residual_in_fp32 else None
     blocks = [
         SingleBlock(
-            Mamba2Mixer(shape, GatedNorm(shape.channels, shape.groups, fields.layer_norm_epsilon)),
+            Mamba2Mixer(shape, GateThenNorm(shape.channels, shape.groups, fields.layer_norm_epsilon)),
             fields.hidden_size,
             norm,
             residual,

@@ -26,7 +26,7 @@ from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.blocks import SingleBlock
 from weightloom.plugins.layers.cache import make_cache
 from weightloom.plugins.layers.decoder import CausalLM, Decoder, Layer, Names
-from weightloom.plugins.layers.mamba2 import GatedNorm, Mamba2Mixer, Mamba2Shape, limits_of
+from weightloom.plugins.layers.mamba2 import GateThenNorm, Mamba2Mixer, Mamba2Shape, limits_of
 from weightloom.plugins.layers.masks import Mask, Window
 from weightloom.plugins.layers.mlp import PlainMlp
 from weightloom.plugins.layers.norms import Norm, rms_norm
@@ -223,7 +223,7 @@ def _block(config: Config, kind: str) -> Layer:
     fields, shape = config.fields, config.mamba
     size, norm = fields.hidden_size, rms_norm(fields.layer_norm_epsilon)
     if kind == RECURRENT:
-        gated = GatedNorm(shape.channels, shape.groups, fields.layer_norm_epsilon)
+        gated = GateThenNorm(shape.channels, shape.groups, fields.layer_norm_epsilon)
         return SingleBlock(Mamba2Mixer(shape, gated), size, norm)
     if kind == FULL:
         return SingleBlock(OrderlessAttention(config.attention), size, norm)

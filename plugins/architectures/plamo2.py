@@ -20,12 +20,11 @@ from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL, kv_heads_of, refuse_non_positive
 from weightloom.plugins.configs.config import read, refuse_unless
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
-from weightloom.plugins.layers.activations import silu
+from weightloom.plugins.layers.activations import silu, softplus
 from weightloom.plugins.layers.attention import AttentionShape, FusedAttention
 from weightloom.plugins.layers.cache import make_cache
 from weightloom.plugins.layers.convolution import CausalConv1d
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
-from weightloom.plugins.layers.mamba import softplus
 from weightloom.plugins.layers.masks import Mask, Window
 from weightloom.plugins.layers.mlp import FusedMlp
 from weightloom.plugins.layers.norms import zero_centred_norm

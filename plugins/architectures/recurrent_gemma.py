@@ -23,8 +23,9 @@ from weightloom.plugins.configs.config import read, refuse_unless
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.configs.rope_kinds import DefaultRope
 from weightloom.plugins.configs.text_fields import TextFields
-from weightloom.plugins.layers.activations import Activation, activation
+from weightloom.plugins.layers.activations import Activation, activation, softplus
 from weightloom.plugins.layers.attention import Attention, AttentionShape
+from weightloom.plugins.layers.cache import positions_of
 from weightloom.plugins.layers.convolution import CausalConv1d
 from weightloom.plugins.layers.cuts import VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM, Decoder, Names, capped
@@ -34,7 +35,7 @@ from weightloom.plugins.layers.mixer_block import MixerBlock, Parts
 from weightloom.plugins.layers.mlp import GatedMlp
 from weightloom.plugins.layers.norms import zero_centred_norm
 from weightloom.plugins.layers.rope import Rope
-from weightloom.plugins.layers.state import State, StateCache, positions_of, without_padding
+from weightloom.plugins.layers.state import State, StateCache, without_padding
 from weightloom.plugins.specs import hookimpl
 
 RECURRENT, ATTENTION = "recurrent", "attention"
@@ -121,7 +122,7 @@ class RealGatedRecurrence(nn.Module):
 
     def __call__(self, x: mx.array, state: State) -> mx.array:
         """Mix tokens (B, L, W) over time; `state` takes the last one's numbers, in float32."""
-        rate = mx.logaddexp(self.recurrent_param.astype(mx.float32), 0.0)
+        rate = softplus(self.recurrent_param.astype(mx.float32))
         log_decay = -_SHARPNESS * self._gate("recurrent_gate", x).astype(mx.float32) * rate
         first = (positions_of(state, x.shape[1]) == 0)[..., None]
         taken = mx.where(first, 1.0, mx.sqrt(-mx.expm1(2 * log_decay)))

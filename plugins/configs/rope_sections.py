@@ -46,15 +46,15 @@ class Section:
         return self.settings[name].value if name in self.settings else default
 
 
-def with_local_base(content: Mapping[str, Any], base: float = 10000.0) -> Mapping[str, Any]:
-    """Give the content with a base of sliding layers' own where it says none.
+def with_local_base(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give the content with the usual base, 10000, for sliding layers where it says none.
 
     Families such as Gemma 3 mean one even so: what a config says for all layers is then for those that see all alone.
     """
     section = content.get("rope_parameters")
     own = section.get(SLIDING) if isinstance(section, Mapping) else None
     said = isinstance(own, Mapping) and own.get("rope_theta") is not None
-    return content if said or content.get(_LOCAL) is not None else {**content, _LOCAL: base}
+    return content if said or content.get(_LOCAL) is not None else {**content, _LOCAL: 10000.0}
 
 
 def rope_sections(content: Mapping[str, Any], layer_types: Iterable[str]) -> dict[str, Section]:

@@ -39,6 +39,11 @@ def relu_squared(x: mx.array) -> mx.array:
     return mx.square(relu(x))
 
 
+def softplus(x: mx.array) -> mx.array:
+    """log(1 + exp(x))."""
+    return mx.logaddexp(x, 0.0)
+
+
 def gated(act: Activation) -> Callable[[mx.array, mx.array], mx.array]:
     """Give act(gate) * up as one function of both; on a GPU, as one kernel."""
 

@@ -19,8 +19,8 @@ from weightloom.plugins.layers.masks import Window
 STEP = 256
 
 
-class Cache(Protocol):
-    """What attention asks of a cache."""
+class Counting(Protocol):
+    """What every cache says, whatever it keeps."""
 
     padding: mx.array | None
 
@@ -29,17 +29,21 @@ class Cache(Protocol):
         """Tokens seen so far, padding among them."""
         ...
 
+
+class Cache(Counting, Protocol):
+    """What attention asks of a cache."""
+
     def update(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
         """Take new keys and values; give all that the new tokens may attend to."""
         ...
 
 
-def position_of(cache: Cache) -> int | mx.array:
+def position_of(cache: Counting) -> int | mx.array:
     """Give the position of the next token: one number, or with padding one a row, (B,)."""
     return cache.offset if cache.padding is None else cache.offset - cache.padding
 
 
-def positions_of(cache: Cache, length: int) -> mx.array:
+def positions_of(cache: Counting, length: int) -> mx.array:
     """Give the positions of the next `length` tokens, (L,), or with padding (B, L); what fills up a row has 0."""
     count = mx.arange(cache.offset, cache.offset + length)
     return count if cache.padding is None else mx.maximum(count[None, :] - cache.padding[:, None], 0)

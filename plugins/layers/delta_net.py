@@ -10,7 +10,7 @@ import mlx.core as mx
 import mlx.nn as nn
 
 from weightloom.plugins.configs.linear_fields import LinearFields
-from weightloom.plugins.layers.activations import Activation, silu
+from weightloom.plugins.layers.activations import Activation, silu, softplus
 from weightloom.plugins.layers.convolution import CausalConv1d
 from weightloom.plugins.layers.delta_rule import gated_delta_rule, unit
 from weightloom.plugins.layers.masks import Mask
@@ -154,7 +154,7 @@ class DeltaNet(DeltaMixer):
     def log_decay(self, step: mx.array) -> mx.array:
         """Steps (B, L, value_heads) float32 -> logarithms of decays, the same shape."""
         rates = mx.exp(self.A_log.astype(mx.float32))
-        return -rates * mx.logaddexp(step + self.dt_bias.astype(mx.float32), 0.0)
+        return -rates * softplus(step + self.dt_bias.astype(mx.float32))
 
 
 def _by_head(x: mx.array, heads: int) -> mx.array:

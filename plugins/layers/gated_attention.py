@@ -8,20 +8,13 @@ import mlx.nn as nn
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.cache import Cache
 from weightloom.plugins.layers.masks import Mask
-from weightloom.plugins.layers.norms import Norm
-from weightloom.plugins.layers.rope import Rope
 
 
 class GatedAttention(Attention):
-    """`q_proj` makes of each head its queries, then its gate, (heads * 2 * head_dim, hidden); `norm` makes head norms.
+    """`q_proj` makes of each head its queries, then its gate, (heads * 2 * head_dim, hidden_size).
 
     What is mixed is multiplied by the gate's logistic function before `o_proj`.
     """
-
-    def __init__(self, shape: AttentionShape, rope: Rope | None, norm: Norm) -> None:
-        super().__init__(shape, rope)
-        self.q_norm = norm(shape.head_dim)
-        self.k_norm = norm(shape.head_dim)
 
     def __call__(self, x: mx.array, mask: Mask, cache: Cache) -> mx.array:
         """Mix tokens (B, L, hidden_size); `cache` takes their keys and values."""

@@ -8,7 +8,7 @@ import mlx.core as mx
 import mlx.nn as nn
 
 from weightloom.plugins.configs.config import refuse_unless
-from weightloom.plugins.layers.activations import Activation, silu
+from weightloom.plugins.layers.activations import Activation, silu, softplus
 from weightloom.plugins.layers.convolution import CausalConv1d
 from weightloom.plugins.layers.masks import Mask
 from weightloom.plugins.layers.selective_scan import selective_scan
@@ -79,8 +79,3 @@ def rank_of(given: int | str, hidden_size: int, field: str) -> int:
         return -(-hidden_size // 16)
     refuse_unless(isinstance(given, int) and given > 0, field, given, 'a positive number, or "auto"')
     return int(given)
-
-
-def softplus(x: mx.array) -> mx.array:
-    """log(1 + exp(x))."""
-    return mx.logaddexp(x, mx.zeros_like(x))

@@ -11,9 +11,8 @@ import mlx.nn as nn
 
 from weightloom.plugins.configs.config import refuse_unless
 from weightloom.plugins.configs.mamba2_fields import Mamba2Fields
-from weightloom.plugins.layers.activations import Activation, silu
+from weightloom.plugins.layers.activations import Activation, silu, softplus
 from weightloom.plugins.layers.convolution import CausalConv1d
-from weightloom.plugins.layers.mamba import softplus
 from weightloom.plugins.layers.masks import Mask
 from weightloom.plugins.layers.ssd import ssd
 from weightloom.plugins.layers.state import State, StateCache, without_padding
@@ -112,14 +111,16 @@ class Mamba2Mixer(nn.Module):
         return StateCache()
 
 
-def limits_of(given: Sequence[float] | None, field: str = "time_step_limit") -> tuple[float, float]:
-    """Give the limits of step sizes, none for None; raises ConfigError, naming `field`, for no pair of them."""
+def limits_of(given: Sequence[float] | None) -> tuple[float, float]:
+    """Give the limits of step sizes, none for None; raises ConfigError, naming `time_step_limit`, for no pair."""
     lowest, highest = (0.0, inf) if given is None else given if len(given) == 2 else (1.0, 0.0)
-    refuse_unless(0 <= lowest <= highest, field, given, "the least and the largest step size, 0 or more each")
+    refuse_unless(
+        0 <= lowest <= highest, "time_step_limit", given, "the least and the largest step size, 0 or more each"
+    )
     return lowest, highest
 
 
-class GatedNorm(nn.Module):
+class GateThenNorm(nn.Module):
     """The gate, then an RMS norm of each of `groups` equal parts; parameter `weight` (size,)."""
 
     def __init__(self, size: int, groups: int, eps: float) -> None:
@@ -144,8 +145,8 @@ class Gate(nn.Module):
         return x * silu(gate)
 
 
-class NormThenGate(GatedNorm):
-    """A norm of each group, and then the gate."""
+class NormThenGate(GateThenNorm):
+    """The norm of each part, and then the gate."""
 
     def __call__(self, x: mx.array, gate: mx.array) -> mx.array:
         """(B, L, size) -> the same shape."""

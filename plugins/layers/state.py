@@ -6,16 +6,11 @@ from typing import Protocol
 
 import mlx.core as mx
 
+from weightloom.plugins.layers.cache import Counting
 
-class State(Protocol):
+
+class State(Counting, Protocol):
     """What a recurrent layer asks of a cache."""
-
-    padding: mx.array | None
-
-    @property
-    def offset(self) -> int:
-        """Tokens seen so far, padding among them."""
-        ...
 
     def get(self, name: str) -> mx.array | None:
         """Give the array kept under a name; None before the first token."""
@@ -49,12 +44,6 @@ class StateCache:
         """Keep arrays by name, as they are after `length` more tokens."""
         self._states |= states
         self._offset += length
-
-
-def positions_of(state: State, length: int) -> mx.array:
-    """Give the positions of the next `length` tokens, (L,), or with padding (B, L), below 0 for what is no token."""
-    positions = mx.arange(state.offset, state.offset + length)
-    return positions if state.padding is None else positions - state.padding[:, None]
 
 
 def without_padding(x: mx.array, state: State) -> mx.array:

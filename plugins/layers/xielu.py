@@ -5,6 +5,8 @@ from __future__ import annotations
 import mlx.core as mx
 import mlx.nn as nn
 
+from weightloom.plugins.layers.activations import softplus
+
 
 class Xielu(nn.Module):
     """Quadratic where positive, and below the integral of an ELU, plus a line with slope `beta`.
@@ -22,7 +24,7 @@ class Xielu(nn.Module):
     def __call__(self, x: mx.array) -> mx.array:
         """(...) -> the same shape, in x's dtype; computed in float32."""
         wide = x.astype(mx.float32)
-        above, below = (mx.logaddexp(each.astype(mx.float32), 0) for each in (self.alpha_p, self.alpha_n))
+        above, below = (softplus(each.astype(mx.float32)) for each in (self.alpha_p, self.alpha_n))
         bent = mx.expm1(mx.minimum(wide, self.eps)) - wide
         curved = mx.where(wide > 0, above * wide * wide, (self.beta + below) * bent)
         return (curved + self.beta * wide).astype(x.dtype)

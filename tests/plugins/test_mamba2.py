@@ -11,7 +11,7 @@ from weightloom.engine.errors import ConfigError
 from weightloom.plugins.layers.cache import NoCache
 from weightloom.plugins.layers.mamba2 import (
     Gate,
-    GatedNorm,
+    GateThenNorm,
     Mamba2Mixer,
     Mamba2Shape,
     NormThenGate,
@@ -35,14 +35,14 @@ def normed(x: Array, groups: int) -> Array:
 
 
 WANTED: dict[type, Callable[[int], Array]] = {
-    GatedNorm: lambda groups: normed(X * silu(GATE), groups),
+    GateThenNorm: lambda groups: normed(X * silu(GATE), groups),
     NormThenGate: lambda groups: normed(X, groups) * silu(GATE),
 }
 
 
 @pytest.mark.parametrize("kind", WANTED)
 @pytest.mark.parametrize("groups", [1, 3])
-def test_norms_with_gates(kind: type[GatedNorm], groups: int) -> None:
+def test_norms_with_gates(kind: type[GateThenNorm], groups: int) -> None:
     norm = kind(SIZE, groups, EPS)
     norm.weight = mx.array(WEIGHT)
     np.testing.assert_allclose(np.array(norm(mx.array(X), mx.array(GATE))), WANTED[kind](groups), atol=2e-5)
