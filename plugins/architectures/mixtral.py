@@ -10,17 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.configs.checks import (
-    FULL,
-    SLIDING,
-    expert_count_field,
-    refuse_non_positive,
-    refuse_too_many_chosen,
-    window_of,
-)
-from weightloom.plugins.configs.config import read
+from weightloom.plugins.configs.checks import FULL, SLIDING, window_of
+from weightloom.plugins.configs.expert_fields import ExpertFields, read_experts
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
-from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.blocks import Block
@@ -33,7 +25,7 @@ from weightloom.plugins.specs import hookimpl
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fields(TextFields):
+class Fields(ExpertFields):
     """What config.json says; defaults are the published ones."""
 
     num_key_value_heads: int | None = 8
@@ -56,11 +48,7 @@ class Config:
 
 def read_config(content: Mapping[str, Any]) -> Config:
     """Read config.json's content; raises ConfigError naming the field that is off."""
-    experts = expert_count_field(content)
-    fields = read(Fields, content, {"num_experts": experts})
-    fields.check("num_experts_per_tok")
-    refuse_non_positive({experts: fields.num_experts})
-    refuse_too_many_chosen(fields.num_experts_per_tok, fields.num_experts, experts)
+    fields = read_experts(Fields, content)
     layer_type = FULL if fields.sliding_window is None else SLIDING
     ropes = read_rope(content, fields.head_size, fields.max_position_embeddings, 1e6, (layer_type,))
     return Config(

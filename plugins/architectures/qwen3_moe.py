@@ -13,18 +13,9 @@ from typing import Any
 import mlx.nn as nn
 
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.configs.checks import (
-    FULL,
-    SLIDING,
-    expert_count_field,
-    layer_types_of,
-    refuse_non_positive,
-    refuse_too_many_chosen,
-    window_of,
-)
-from weightloom.plugins.configs.config import read
+from weightloom.plugins.configs.checks import FULL, SLIDING, layer_types_of, window_of
+from weightloom.plugins.configs.expert_fields import ExpertFields, read_experts
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
-from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.blocks import Block
@@ -38,7 +29,7 @@ from weightloom.plugins.specs import hookimpl
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fields(TextFields):
+class Fields(ExpertFields):
     """What config.json says; defaults are the published ones."""
 
     num_experts: int
@@ -72,11 +63,7 @@ class Config:
 
 def read_config(content: Mapping[str, Any]) -> Config:
     """Read config.json's content; raises ConfigError naming the field that is off."""
-    experts = expert_count_field(content)
-    fields = read(Fields, content, {"num_experts": experts})
-    fields.check("moe_intermediate_size", "num_experts_per_tok", "decoder_sparse_step")
-    refuse_non_positive({experts: fields.num_experts})
-    refuse_too_many_chosen(fields.num_experts_per_tok, fields.num_experts, experts)
+    fields = read_experts(Fields, content, "moe_intermediate_size", "decoder_sparse_step")
     slides = fields.use_sliding_window and fields.sliding_window is not None
     every = fields.sliding_window_pattern if slides else None
     types = layer_types_of(fields.layer_types, fields.num_hidden_layers, SLIDING if slides else FULL, every)
