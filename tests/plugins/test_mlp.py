@@ -7,7 +7,7 @@ import mlx.nn as nn
 import numpy as np
 
 from weightloom.plugins.layers.activations import relu, relu_squared
-from weightloom.plugins.layers.mlp import FusedMlp, PlainMlp
+from weightloom.plugins.layers.mlp import FusedMlp, GatedMlp, PlainMlp
 
 RANDOM = np.random.default_rng(5)
 
@@ -19,6 +19,15 @@ def matrix(rows: int, columns: int) -> Any:
 def filled(module: nn.Module, **weights: Any) -> Any:
     module.load_weights([(f"{name}.weight", mx.array(weight)) for name, weight in weights.items()])
     return module
+
+
+def test_gated_by_its_own_names() -> None:
+    gate, up, down, x = matrix(8, 4), matrix(8, 4), matrix(4, 8), matrix(3, 4)
+    mlp = filled(GatedMlp(4, 8, relu, names=("w1", "w3", "w2")), w1=gate, w3=up, w2=down)
+    wanted = (np.maximum(x @ gate.T, 0) * (x @ up.T)) @ down.T
+    np.testing.assert_allclose(np.array(mlp(mx.array(x))), wanted, rtol=2e-5, atol=1e-5)
+    assert mlp.fuse()
+    np.testing.assert_allclose(np.array(mlp(mx.array(x))), wanted, rtol=2e-5, atol=1e-5)
 
 
 def test_fused_the_gate_comes_first() -> None:
