@@ -121,11 +121,19 @@ def _quantized(module: nn.Module, open_target: Plan, read: Reading, planner: Pla
 def built(architecture: Architecture, config: Mapping[str, Any], names: Collection[str]) -> nn.Module:
     """Build the plain module as the config says, and (canonical) `names` where it leaves something open.
 
-    Raises ConfigError as the architecture does.
+    Raises ConfigError as the architecture does, and for sizes that no array has.
     """
     _refuse_too_many_layers(config, len(names))
     found = architecture.read_config(config)
-    return architecture.build(found if architecture.adapt is None else architecture.adapt(found, names))
+    adapted = found if architecture.adapt is None else architecture.adapt(found, names)
+    try:
+        return architecture.build(adapted)
+    except OverflowError as error:
+        raise ConfigError(
+            f"a size that follows from the config is too large for an array: {error}",
+            expected="the sizes of the tensors that are there",
+            hint="correct config.json",
+        ) from error
 
 
 def _refuse_too_many_layers(config: Mapping[str, Any], tensors: int) -> None:

@@ -104,6 +104,8 @@ def generate_batch(
     """
     how = Sampling(temperature, top_k, top_p, min_p, repetition_penalty, seed)
     _check(m, max_tokens, stop)
+    if isinstance(prompts, str):
+        raise UsageError(f"prompts is one text, {prompts[:40]!r}", expected="a list of prompts", field="prompts")
     for prompt in prompts:
         refuse_media(m, prompt, ())
     named = ((prompt, f"prompt {number} of {len(prompts)}") for number, prompt in enumerate(prompts, 1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weightloom.engine.errors import UsageError
@@ -11,6 +11,8 @@ from weightloom.runtime.running.token_ids import need_known_ids
 if TYPE_CHECKING:
     from weightloom.runtime.model import LoadedModel
 
+_FORMS = "a text, token ids alone, or messages alone (mappings with role and content)"
+
 Prompt = str | Sequence[int] | Sequence[Mapping[str, Any]]
 
 
@@ -18,6 +20,8 @@ def prompt_ids(
     m: LoadedModel, prompt: Prompt, chat_template: str | None = None, called: str = "the prompt"
 ) -> list[int]:
     """Give a prompt's token ids; a template writes its own special tokens. Errors say what it is `called`."""
+    if not isinstance(prompt, Iterable):
+        raise UsageError(f"{called} is {prompt!r}", expected=_FORMS, field="prompt")
     if isinstance(prompt, str) or all(isinstance(item, int) for item in prompt):
         _refuse_template(chat_template)
     if isinstance(prompt, str):
@@ -48,7 +52,7 @@ def _messages(prompt: Sequence[Any]) -> list[Mapping[str, Any]]:
     if wrong:
         raise UsageError(
             f"the prompt holds {wrong[0]!r}",
-            expected="a text, token ids alone, or messages alone (mappings with role and content)",
+            expected=_FORMS,
             field="prompt",
         )
     return [item for item in prompt if isinstance(item, Mapping)]

@@ -92,6 +92,12 @@ def test_layers_far_beyond_what_the_file_has_are_refused_before_any_is_made(tmp_
     assert (caught.value.field, caught.value.file) == ("num_hidden_layers", str(tmp_path / "config.json"))
 
 
+def test_a_size_that_no_array_has_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="too large for an array") as caught:
+        loaded(tmp_path, num_attention_heads=10**9, num_key_value_heads=10**9, head_dim=16)
+    assert caught.value.file == str(tmp_path / "config.json")
+
+
 @pytest.mark.parametrize("name", ["llama", "mistral", "mixtral", "qwen3_moe"])
 def test_head_dim_may_be_null_or_absent(name: str) -> None:
     read = PluginManager().architecture(name).read_config

@@ -65,6 +65,14 @@ def test_a_prompt_without_tokens_is_named(m: LoadedModel) -> None:
         generate(m, [])
 
 
+def test_what_is_no_prompt_is_refused(m: LoadedModel) -> None:
+    none: Any = None
+    with pytest.raises(UsageError, match="the prompt is None"):
+        generate(m, none)
+    with pytest.raises(UsageError, match="prompts is one text"):
+        generate_batch(m, "hello")
+
+
 def test_caches_that_do_not_know_of_padding_are_refused_by_name(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Bare:
         __slots__ = ()
