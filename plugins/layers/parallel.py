@@ -12,7 +12,7 @@ import mlx.nn as nn
 
 from weightloom.plugins.layers.experts import Experts, Mix, weighted_sum
 from weightloom.plugins.layers.packing import Quantization
-from weightloom.plugins.layers.scaled import ScaledLinear
+from weightloom.plugins.layers.scaled import ScaledEmbedding, ScaledLinear
 
 
 class RowLinear(nn.Linear):
@@ -147,8 +147,20 @@ class QuantizedVocabEmbedding(_SomeRows, nn.QuantizedEmbedding):
         return whole_scores(super().as_linear(x), self._group)
 
 
+class ScaledVocabEmbedding(_SomeRows, ScaledEmbedding):
+    """The same, its rows with a factor each."""
+
+    def __init__(self, sizes: tuple[int, int], how: Quantization, group: mx.distributed.Group) -> None:
+        super().__init__(*sizes, how.group_size, how.bits, how.mode)
+        self._group = group
+
+    def as_linear(self, x: mx.array) -> mx.array:
+        """(..., size) -> (..., vocab), the same on all ranks."""
+        return whole_scores(super().as_linear(x), self._group)
+
+
 def sliced(group: mx.distributed.Group) -> Mix:
-    """Give how experts are put together of which each rank has a slice of every one."""
+    """Give how experts are put together of which each rank has a slice of every one, none with biases."""
 
     def mix(experts: Experts, tokens: mx.array, chosen: mx.array, weights: mx.array) -> mx.array:
         return mx.distributed.all_sum(weighted_sum(experts, tokens, chosen, weights).astype(tokens.dtype), group=group)

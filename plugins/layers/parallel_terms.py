@@ -10,7 +10,7 @@ import mlx.core as mx
 import mlx.nn as nn
 
 from weightloom.plugins.layers.lora import LowRank
-from weightloom.plugins.layers.parallel import QuantizedRowLinear, RowLinear
+from weightloom.plugins.layers.parallel import QuantizedRowLinear, RowLinear, ScaledRowLinear
 from weightloom.plugins.layers.terms import Dial, Made
 
 MakeLowRank = Callable[[mx.array, mx.array, float, Dial], LowRank]
@@ -31,6 +31,6 @@ class SummedLowRank(LowRank):
 
 def low_rank(layer: nn.Module | None) -> MakeLowRank:
     """Give what makes the terms of a layer: of one with some of the inputs, such as sum over the ranks."""
-    if isinstance(layer, RowLinear | QuantizedRowLinear):
+    if isinstance(layer, RowLinear | QuantizedRowLinear | ScaledRowLinear):
         return partial(SummedLowRank, group=layer._group)
     return LowRank

@@ -107,6 +107,7 @@ def _part_of(path: str, module: Any, sharding: Sharding, group: mx.distributed.G
     import mlx.nn as nn
 
     from weightloom.plugins.layers import parallel
+    from weightloom.plugins.layers.scaled import ScaledEmbedding
 
     kind = sharding.kind_of(f"{path}.{WEIGHT}")
     if isinstance(module, nn.Linear | nn.QuantizedLinear) and kind in ("row", "vocab"):
@@ -115,7 +116,10 @@ def _part_of(path: str, module: Any, sharding: Sharding, group: mx.distributed.G
         rows, columns = module.weight.shape
         yield parallel.VocabEmbedding(rows, columns, group)
     elif isinstance(module, nn.QuantizedEmbedding) and kind == "vocab":
-        yield parallel.QuantizedVocabEmbedding(_sizes(module), _packing(module), group)
+        packed = (
+            parallel.ScaledVocabEmbedding if isinstance(module, ScaledEmbedding) else parallel.QuantizedVocabEmbedding
+        )
+        yield packed(_sizes(module), _packing(module), group)
 
 
 def _mix_among_ranks(path: str, module: nn.Module, sharding: Sharding, group: mx.distributed.Group) -> None:

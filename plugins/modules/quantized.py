@@ -53,7 +53,7 @@ def _matrices(module: nn.Module) -> Iterator[tuple[str, tuple[int, ...]]]:
 def _plain_stacks(module: nn.Module) -> Iterator[tuple[str, mx.array]]:
     import mlx.core as mx
 
-    beside = {name + end for name in module for end in ("_scales", "_biases")}
+    beside = {name + end for name in module for end in ("_scales", "_biases", "_global_scale")}
     for name, value in module.items():
         stack = isinstance(value, mx.array) and value.ndim == _STACK and mx.issubdtype(value.dtype, mx.floating)
         if stack and name not in beside:
@@ -64,8 +64,9 @@ def quantize(module: nn.Module, wanted: Mapping[str, Quantization]) -> None:
     """Replace the modules at these paths by quantized ones; a path may also lead to a stack of a Packable module.
 
     A quantized linear layer or embedding has `weight` (U32), `scales` and, in affine mode, `biases`. A stack
-    `NAME` has NAME (U32), `NAME_scales` and `NAME_biases`. Raises ConfigError for a path that leads to neither,
-    a matrix whose rows do not divide into groups, or a quantization that MLX does not compute with on this device.
+    `NAME` has NAME (U32), `NAME_scales` and `NAME_biases`. What is `scaled` has a `global_scale`
+    besides. Raises ConfigError for a path that leads to neither, a matrix whose rows do not divide into groups, or a
+    quantization that MLX does not compute with on this device.
     """
     shapes = matrices(module)
     refuse_unrunnable({path: how for path, how in wanted.items() if path in shapes}, shapes)
