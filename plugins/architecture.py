@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from weightloom.engine import ModuleNode, RuleSet
 from weightloom.engine.errors import PluginError
+from weightloom.engine.mapping.rule import Place
 from weightloom.plugins.configs.repair import Repaired, repaired_numbers
 from weightloom.plugins.judging.evidence import Evidence
 from weightloom.plugins.judging.spelling import only_spelling
@@ -97,8 +98,9 @@ class Architecture:
             )
 
     def from_source(self, source: str) -> Architecture:
-        """Give the same architecture with the name of the distribution that offers it."""
-        return replace(self, source=source)
+        """Give the same architecture with the name of the distribution that offers it, which its rules say too."""
+        rules = (rule if rule.place else rule.replace(place=Place(f"{source}, in Python")) for rule in self.rules)
+        return replace(self, source=source, rules=RuleSet(rules, self.rules.base_model_prefix))
 
     def repaired(self, content: Mapping[str, Any]) -> Repaired:
         """Give config.json's content as the family reads it: numbers by `fields`, then by `repair_config`."""

@@ -51,13 +51,13 @@ def _dotted(part: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a rule was written."""
+    """Where a rule was written: a line of a file, or, without one, what package's Python made it."""
 
     file: str
-    line: int
+    line: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return self.file if self.line is None else f"{self.file}:{self.line}"
 
 
 @dataclass(frozen=True)

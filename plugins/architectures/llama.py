@@ -153,13 +153,18 @@ def _architecture(
 LLAMA = _architecture("llama", read_llama, ("LlamaForCausalLM",))
 MISTRAL = _architecture("mistral", read_mistral, ("MistralForCausalLM",))
 EXAONE = _architecture(
-    "exaone", also_named(EXAONE_NAMES, read_exaone), ("LlamaForCausalLM", "ExaoneForCausalLM"), ExaoneFields
+    "exaone",
+    also_named(EXAONE_NAMES, read_exaone),
+    ("ExaoneForCausalLM", "LlamaForCausalLM"),
+    ExaoneFields,
+    reference="LlamaForCausalLM",
 )
 INTERNLM3 = _architecture(
     "internlm3",
     also_named(INTERNLM_NAMES, read_internlm),
-    ("LlamaForCausalLM", "InternLM3ForCausalLM"),
+    ("InternLM3ForCausalLM", "LlamaForCausalLM"),
     InternLMFields,
+    reference="LlamaForCausalLM",
 )
 INTERNLM2 = _architecture(
     "internlm2",

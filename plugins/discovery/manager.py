@@ -108,12 +108,14 @@ class PluginManager:
     def with_class(self, class_name: str) -> tuple[str, ...]:
         """Give the model types of the architectures that name a class among theirs, sorted, one for each.
 
-        Imports every plugin: only an architecture itself says which classes it builds.
+        Those that name it first go before those that name it among others, as a family does whose configs say another's
+        class. Imports every plugin: only an architecture itself says which classes it builds.
         """
         for point in self._points:
             self._load(point)
         collected = {architecture for found in self._offered.values() for architecture in found}
-        return tuple(sorted({each.model_types[0] for each in collected if class_name in each.class_names}))
+        own = {each.model_types[0] for each in collected if each.class_names[:1] == (class_name,)}
+        return tuple(sorted(own or {each.model_types[0] for each in collected if class_name in each.class_names}))
 
     def architecture(
         self, model_type: str, chosen: str | None = None, evidence: Evidence | None = None

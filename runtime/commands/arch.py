@@ -110,7 +110,7 @@ def _lines(found: Architecture, layouts: tuple[str, ...]) -> Iterator[str]:
     if found.verified:
         yield f"verified by  {found.verified}"
     yield f"adapters     {adapters}"
-    yield from (f"own rule     {rule.title()}" for rule in found.rules)
+    yield from (f"own rule     {rule.summary()}" for rule in found.rules)
 
 
 ARCH = Command("arch", "list the architectures that are installed, or describe one", add_arguments, run)

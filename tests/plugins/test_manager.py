@@ -265,3 +265,17 @@ def test_a_hook_that_goes_works_with_a_warning_and_a_note(monkeypatch: pytest.Mo
         manager.register(llama.PLUGIN)
     assert manager.architecture("llama").name == "llama"
     assert any("offer them otherwise" in note for note in manager.notes)
+
+
+def test_a_class_is_of_the_family_that_names_it_first() -> None:
+    assert PluginManager().with_class("LlamaForCausalLM") == ("llama",)
+    assert PluginManager().with_class("ExaoneForCausalLM") == ("exaone",)
+    assert PluginManager().with_class("NobodysForCausalLM") == ()
+
+
+def test_rules_in_python_say_whose_they_are(site: Path) -> None:
+    offered = one("mine", "placed").replace("adapters=", "rules=RuleSet([WeightRenaming('a', 'b')]), adapters=")
+    text = "from weightloom.engine import RuleSet, WeightRenaming\n" + offered
+    install(site, "theirs", {"placed": "placed_module:PLUGIN"}, {"placed_module": text})
+    (rule,) = PluginManager().architecture("placed").rules
+    assert rule.title().endswith("(theirs, in Python)")

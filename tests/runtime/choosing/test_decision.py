@@ -82,11 +82,11 @@ def test_the_class_of_a_text_config_decides_where_it_has_no_model_type(tmp_path:
 
 
 def test_a_text_model_that_nothing_serves_is_named_with_the_nearest(tmp_path: Path) -> None:
-    path = changed(write_model(tmp_path, "mistral"), model_type="mistral3", text_config={"model_type": "ministral3"})
+    path = changed(write_model(tmp_path, "mistral"), model_type="mistral3", text_config={"model_type": "mistral9"})
     with pytest.raises(PluginError, match="'mistral3'") as raised:
         load(path)
     hint = str(raised.value.hint)
-    assert "'ministral3' by text_config.model_type, which nothing serves either" in hint
+    assert "'mistral9' by text_config.model_type, which nothing serves either" in hint
     assert "did you mean mistral" in hint and "install a package" in hint
 
 
