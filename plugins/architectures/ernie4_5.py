@@ -13,8 +13,9 @@ from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL
 from weightloom.plugins.configs.config import read
 from weightloom.plugins.configs.text_fields import TextFields
+from weightloom.plugins.layers.cuts import DENSE
 from weightloom.plugins.layers.decoder import CausalLM
-from weightloom.plugins.layers.dense import SHARDING, DenseConfig, build_dense
+from weightloom.plugins.layers.dense import DenseConfig, build_dense
 from weightloom.plugins.layers.rope import interleaved
 from weightloom.plugins.specs import hookimpl
 
@@ -56,7 +57,7 @@ ERNIE4_5 = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
-    sharding=SHARDING,
+    sharding=DENSE,
 )
 
 

@@ -18,8 +18,9 @@ from weightloom.plugins.configs.config import read, refuse_unless
 from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.attention import AttentionShape
 from weightloom.plugins.layers.blocks import PostNormBlock
+from weightloom.plugins.layers.cuts import DENSE
 from weightloom.plugins.layers.decoder import CausalLM
-from weightloom.plugins.layers.dense import SHARDING, DenseConfig, build_dense
+from weightloom.plugins.layers.dense import DenseConfig, build_dense
 from weightloom.plugins.specs import hookimpl
 
 
@@ -75,7 +76,7 @@ EXAONE4 = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
-    sharding=SHARDING,
+    sharding=DENSE,
 )
 
 

@@ -15,8 +15,9 @@ from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL, refuse_bidirectional
 from weightloom.plugins.configs.config import read
 from weightloom.plugins.configs.text_fields import TextFields
+from weightloom.plugins.layers.cuts import DENSE
 from weightloom.plugins.layers.decoder import CausalLM
-from weightloom.plugins.layers.dense import SHARDING, DenseConfig, build_dense
+from weightloom.plugins.layers.dense import DenseConfig, build_dense
 from weightloom.plugins.layers.norms import zero_centred_norm
 from weightloom.plugins.specs import hookimpl
 
@@ -63,7 +64,7 @@ GEMMA = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
-    sharding=SHARDING,
+    sharding=DENSE,
 )
 
 

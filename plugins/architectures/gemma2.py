@@ -34,8 +34,9 @@ from weightloom.plugins.headless import classifier, embedder, sight_of
 from weightloom.plugins.layers.activations import activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.blocks import SandwichBlock
+from weightloom.plugins.layers.cuts import DENSE
 from weightloom.plugins.layers.decoder import CausalLM, capped
-from weightloom.plugins.layers.dense import SHARDING, DenseConfig, build_dense
+from weightloom.plugins.layers.dense import DenseConfig, build_dense
 from weightloom.plugins.layers.embedder import Sight
 from weightloom.plugins.layers.masks import Mask, Window, mutual_mask
 from weightloom.plugins.layers.norms import zero_centred_norm
@@ -145,7 +146,7 @@ GEMMA2 = Architecture(
     fields=Fields,
     adapters=("lora", "dora"),
     keeps_bf16=True,
-    sharding=SHARDING,
+    sharding=DENSE,
 )
 GEMMA3 = Architecture(
     name="gemma3_text",
@@ -159,7 +160,7 @@ GEMMA3 = Architecture(
     fields=Fields3,
     adapters=("lora", "dora"),
     keeps_bf16=True,
-    sharding=SHARDING,
+    sharding=DENSE,
 )
 
 

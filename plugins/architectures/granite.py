@@ -20,8 +20,9 @@ from weightloom.plugins.configs.config import read
 from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.attention import AttentionShape
 from weightloom.plugins.layers.blocks import Block
+from weightloom.plugins.layers.cuts import DENSE
 from weightloom.plugins.layers.decoder import CausalLM, times
-from weightloom.plugins.layers.dense import SHARDING, DenseConfig, build_dense
+from weightloom.plugins.layers.dense import DenseConfig, build_dense
 from weightloom.plugins.specs import hookimpl
 
 
@@ -98,7 +99,7 @@ GRANITE = Architecture(
     build=build,
     fields=GraniteFields,
     adapters=("lora", "dora"),
-    sharding=SHARDING,
+    sharding=DENSE,
 )
 MINICPM = Architecture(
     name="minicpm",
@@ -111,7 +112,7 @@ MINICPM = Architecture(
     build=build,
     fields=MiniCpmFields,
     adapters=("lora", "dora"),
-    sharding=SHARDING,
+    sharding=DENSE,
 )
 
 

@@ -17,8 +17,9 @@ from weightloom.plugins.configs.checks import FULL
 from weightloom.plugins.configs.config import read, refuse_unless
 from weightloom.plugins.configs.rope_config import refuse_changing
 from weightloom.plugins.configs.text_fields import TextFields
+from weightloom.plugins.layers.cuts import DENSE
 from weightloom.plugins.layers.decoder import CausalLM
-from weightloom.plugins.layers.dense import SHARDING, DenseConfig, build_dense
+from weightloom.plugins.layers.dense import DenseConfig, build_dense
 from weightloom.plugins.layers.late_norm_attention import LateNormAttention
 from weightloom.plugins.specs import hookimpl
 
@@ -57,7 +58,7 @@ HUNYUAN_V1_DENSE = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
-    sharding=SHARDING,
+    sharding=DENSE,
 )
 
 

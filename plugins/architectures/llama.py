@@ -21,8 +21,9 @@ from weightloom.plugins.configs.names import also_named
 from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.headless import classifier, embedder
 from weightloom.plugins.layers.attention import AttentionShape
+from weightloom.plugins.layers.cuts import DENSE
 from weightloom.plugins.layers.decoder import CausalLM
-from weightloom.plugins.layers.dense import SHARDING, DenseConfig, build_dense
+from weightloom.plugins.layers.dense import DenseConfig, build_dense
 from weightloom.plugins.specs import hookimpl
 
 Fields: TypeAlias = TextFields
@@ -146,7 +147,7 @@ def _architecture(
         build=build,
         fields=fields,
         adapters=("lora", "dora"),
-        sharding=SHARDING,
+        sharding=DENSE,
     )
 
 

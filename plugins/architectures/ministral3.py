@@ -21,8 +21,9 @@ from weightloom.plugins.configs.config import read, refuse_unless
 from weightloom.plugins.configs.rope_sections import rope_sections
 from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.attention import Attention, AttentionShape
+from weightloom.plugins.layers.cuts import DENSE
 from weightloom.plugins.layers.decoder import CausalLM
-from weightloom.plugins.layers.dense import SHARDING, DenseConfig, build_dense
+from weightloom.plugins.layers.dense import DenseConfig, build_dense
 from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.specs import hookimpl
 
@@ -125,7 +126,7 @@ MINISTRAL3 = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
-    sharding=SHARDING,
+    sharding=DENSE,
 )
 
 

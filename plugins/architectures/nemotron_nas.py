@@ -22,8 +22,9 @@ from weightloom.plugins.configs.config import read, refuse_unless
 from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.attention import Attention
 from weightloom.plugins.layers.cache import make_cache
+from weightloom.plugins.layers.cuts import DENSE
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
-from weightloom.plugins.layers.dense import SHARDING, DenseConfig
+from weightloom.plugins.layers.dense import DenseConfig
 from weightloom.plugins.layers.masks import Mask, Window
 from weightloom.plugins.layers.mlp import GatedMlp
 from weightloom.plugins.layers.norms import rms_norm
@@ -190,7 +191,7 @@ NEMOTRON_NAS = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
-    sharding=SHARDING,
+    sharding=DENSE,
 )
 
 

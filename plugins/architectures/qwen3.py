@@ -17,8 +17,9 @@ from weightloom.plugins.configs.config import read
 from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.headless import classifier, embedder
 from weightloom.plugins.layers.attention import AttentionShape
+from weightloom.plugins.layers.cuts import DENSE
 from weightloom.plugins.layers.decoder import CausalLM
-from weightloom.plugins.layers.dense import SHARDING, DenseConfig, build_dense
+from weightloom.plugins.layers.dense import DenseConfig, build_dense
 from weightloom.plugins.specs import hookimpl
 
 
@@ -81,7 +82,7 @@ QWEN2 = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
-    sharding=SHARDING,
+    sharding=DENSE,
 )
 QWEN3 = Architecture(
     name="qwen3",
@@ -94,7 +95,7 @@ QWEN3 = Architecture(
     build=build,
     fields=Qwen3Fields,
     adapters=("lora", "dora"),
-    sharding=SHARDING,
+    sharding=DENSE,
 )
 
 

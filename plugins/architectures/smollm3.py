@@ -15,8 +15,9 @@ from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL, SLIDING, layer_types_of, refuse_non_positive
 from weightloom.plugins.configs.config import read, refuse_unless
 from weightloom.plugins.configs.text_fields import TextFields
+from weightloom.plugins.layers.cuts import DENSE
 from weightloom.plugins.layers.decoder import CausalLM
-from weightloom.plugins.layers.dense import SHARDING, DenseConfig, build_dense
+from weightloom.plugins.layers.dense import DenseConfig, build_dense
 from weightloom.plugins.specs import hookimpl
 
 
@@ -77,7 +78,7 @@ SMOLLM3 = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
-    sharding=SHARDING,
+    sharding=DENSE,
 )
 
 

@@ -1,6 +1,7 @@
 """Dense decoders as Llama has them: attention, then a gated feed-forward layer, in each of the blocks.
 
-What such a config comes to, and its module. A family that makes a part in its own way hands in what makes it.
+What such a config comes to, and its module. A family that makes a part in its own way hands in what makes it. How such
+a decoder is cut among ranks is `cuts.DENSE`.
 """
 
 from __future__ import annotations
@@ -18,15 +19,11 @@ from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.blocks import Block
-from weightloom.plugins.layers.cuts import DENSE
 from weightloom.plugins.layers.decoder import CausalLM, Decoder, Layer
 from weightloom.plugins.layers.masks import Window
 from weightloom.plugins.layers.mlp import GatedMlp
 from weightloom.plugins.layers.norms import Norm, rms_norm
 from weightloom.plugins.layers.rope import Rope
-
-SHARDING = DENSE
-"""How such a decoder is cut for tensor parallelism."""
 
 MakeAttention = Callable[[AttentionShape, Rope | None], nn.Module]
 MakeMlp = Callable[[int, int, Activation, bool], nn.Module]
