@@ -22,6 +22,7 @@ from weightloom.plugins.configs.scored_fields import ScoredFields
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.blocks import Block
+from weightloom.plugins.layers.cuts import HEADS
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
 from weightloom.plugins.layers.norm_head import ColumnNormHeadLM
 from weightloom.plugins.layers.norms import rms_norm
@@ -127,11 +128,7 @@ BAILING_MOE = Architecture(
     fields=Fields,
     adapters=("lora", "dora"),
     # The head is whole on each rank: its norms are over the vocabulary.
-    sharding={
-        r"self_attn\.[qkv]_proj\.": "column",
-        r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
-        **CUTS,
-    },
+    sharding={**HEADS, **CUTS},
 )
 
 

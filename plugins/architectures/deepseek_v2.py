@@ -19,6 +19,7 @@ from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.configs.scored_fields import ScoredFields
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.blocks import Block
+from weightloom.plugins.layers.cuts import VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
 from weightloom.plugins.layers.latent_attention import HEAD_CUTS, LatentAttention, LatentShape
 from weightloom.plugins.layers.norms import rms_norm
@@ -107,7 +108,7 @@ DEEPSEEK_V2 = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
-    sharding={r"^(model\.embed_tokens|lm_head)\.": "vocab", **HEAD_CUTS, **CUTS},
+    sharding={**VOCABULARY, **HEAD_CUTS, **CUTS},
 )
 
 

@@ -19,6 +19,7 @@ from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.configs.scored_fields import ScoredFields
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.blocks import Block
+from weightloom.plugins.layers.cuts import VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
 from weightloom.plugins.layers.latent_attention import HEAD_CUTS, LatentAttention, LatentShape
 from weightloom.plugins.layers.latent_halves import unpacked_halves
@@ -119,7 +120,7 @@ def build(config: Config) -> CausalLM:
     return CausalLM(decoder, fields.tie_word_embeddings)
 
 
-SHARDING = {r"^(model\.embed_tokens|lm_head)\.": "vocab", **HEAD_CUTS, **CUTS}
+SHARDING = {**VOCABULARY, **HEAD_CUTS, **CUTS}
 
 DEEPSEEK_V3 = Architecture(
     name="deepseek_v3",

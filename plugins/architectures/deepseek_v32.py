@@ -24,6 +24,7 @@ from weightloom.plugins.configs.scored_fields import ScoredFields
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.blocks import Block
 from weightloom.plugins.layers.cache import IndexedCache, position_of
+from weightloom.plugins.layers.cuts import VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
 from weightloom.plugins.layers.latent_attention import HEAD_CUTS, LatentAttention, LatentShape
 from weightloom.plugins.layers.latent_halves import unpacked_halves
@@ -197,7 +198,7 @@ DEEPSEEK_V32 = Architecture(
     fields=Fields,
     adapters=("lora", "dora"),
     rewrite_rules=unpacked_halves,
-    sharding={r"^(model\.embed_tokens|lm_head)\.": "vocab", **HEAD_CUTS, **CUTS},
+    sharding={**VOCABULARY, **HEAD_CUTS, **CUTS},
 )
 
 

@@ -23,7 +23,7 @@ from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.blocks import Block
-from weightloom.plugins.layers.cuts import DENSE
+from weightloom.plugins.layers.cuts import DENSE, EXPERTS, gated
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
 from weightloom.plugins.layers.experts import Experts, SparseMlp
 from weightloom.plugins.layers.mlp import GatedMlp
@@ -176,13 +176,7 @@ ERNIE4_5_MOE = Architecture(
     adapt=adapt,
     fields=Fields,
     adapters=("lora", "dora"),
-    sharding={
-        **DENSE,
-        r"shared_experts\.(gate|up)_proj\.": "column",
-        r"shared_experts\.down_proj\.(weight|scales|biases)$": "row",
-        r"\.experts\.gate_up_proj": "packed",
-        r"\.experts\.down_proj": "row",
-    },
+    sharding={**DENSE, **gated("shared_experts"), **EXPERTS},
 )
 
 

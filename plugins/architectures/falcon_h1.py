@@ -22,6 +22,7 @@ from weightloom.plugins.configs.mamba2_fields import Mamba2Fields
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
+from weightloom.plugins.layers.cuts import HEADS, VOCABULARY, gated
 from weightloom.plugins.layers.decoder import CausalLM, Decoder, Names, times
 from weightloom.plugins.layers.mamba2 import (
     Gate,
@@ -203,13 +204,7 @@ FALCON_H1 = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
-    sharding={
-        r"^(model\.embed_tokens|lm_head)\.": "vocab",
-        r"self_attn\.[qkv]_proj\.": "column",
-        r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
-        r"feed_forward\.(gate|up)_proj\.": "column",
-        r"feed_forward\.down_proj\.(weight|scales|biases)$": "row",
-    },
+    sharding={**VOCABULARY, **HEADS, **gated("feed_forward")},
 )
 
 

@@ -24,6 +24,7 @@ from weightloom.plugins.layers.activations import Activation
 from weightloom.plugins.layers.attending import attend
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.blocks import Block
+from weightloom.plugins.layers.cuts import VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
 from weightloom.plugins.layers.experts import Experts, Inner, SparseMlp
 from weightloom.plugins.layers.masks import Mask
@@ -158,7 +159,7 @@ GPT_OSS = Architecture(
     rewrite_rules=to_rows_first,
     # A bias of rows that are summed over ranks would be added by each of them: experts are shared out whole.
     sharding={
-        r"^(model\.embed_tokens|lm_head)\.": "vocab",
+        **VOCABULARY,
         r"self_attn\.([qkv]_proj\.|sinks$)": "column",
         r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
         r"mlp\.experts\.": "expert",

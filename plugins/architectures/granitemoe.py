@@ -22,6 +22,7 @@ from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.blocks import Block
+from weightloom.plugins.layers.cuts import EXPERTS, HEADS, VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM, Decoder, times
 from weightloom.plugins.layers.experts import Experts, SparseMlp
 from weightloom.plugins.layers.mlp import FusedMlp
@@ -133,13 +134,7 @@ def _block(config: Config, rope: Rope) -> Block:
     return block
 
 
-SHARDING = {
-    r"^(model\.embed_tokens|lm_head)\.": "vocab",
-    r"self_attn\.[qkv]_proj\.": "column",
-    r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
-    r"experts\.gate_up_proj": "packed",
-    r"experts\.down_proj": "row",
-}
+SHARDING = {**VOCABULARY, **HEADS, **EXPERTS}
 
 GRANITEMOE = Architecture(
     name="granitemoe",

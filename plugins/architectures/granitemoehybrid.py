@@ -25,6 +25,7 @@ from weightloom.plugins.configs.mamba2_fields import Mamba2Fields
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
+from weightloom.plugins.layers.cuts import EXPERTS, HEADS, VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM, Decoder, times
 from weightloom.plugins.layers.experts import Experts, SparseMlp
 from weightloom.plugins.layers.mamba2 import GateThenNorm, Mamba2Mixer, Mamba2Shape
@@ -148,13 +149,11 @@ GRANITEMOEHYBRID = Architecture(
     fields=Fields,
     adapters=("lora", "dora"),
     sharding={
-        r"^(model\.embed_tokens|lm_head)\.": "vocab",
-        r"self_attn\.[qkv]_proj\.": "column",
-        r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
+        **VOCABULARY,
+        **HEADS,
         r"shared_mlp\.input_linear\.": "packed",
         r"shared_mlp\.output_linear\.(weight|scales|biases)$": "row",
-        r"experts\.gate_up_proj": "packed",
-        r"experts\.down_proj": "row",
+        **EXPERTS,
     },
 )
 

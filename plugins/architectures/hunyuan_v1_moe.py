@@ -22,7 +22,7 @@ from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import AttentionShape
 from weightloom.plugins.layers.blocks import Block
-from weightloom.plugins.layers.cuts import HEADS, VOCABULARY
+from weightloom.plugins.layers.cuts import EXPERTS, HEADS, VOCABULARY, gated
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
 from weightloom.plugins.layers.experts import Experts
 from weightloom.plugins.layers.late_norm_attention import LateNormAttention
@@ -125,14 +125,7 @@ HUNYUAN_V1_MOE = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
-    sharding={
-        **VOCABULARY,
-        **HEADS,
-        r"shared_mlp\.(gate|up)_proj\.": "column",
-        r"shared_mlp\.down_proj\.(weight|scales|biases)$": "row",
-        r"experts\.gate_up_proj": "packed",
-        r"experts\.down_proj": "row",
-    },
+    sharding={**VOCABULARY, **HEADS, **gated("shared_mlp"), **EXPERTS},
 )
 
 

@@ -20,6 +20,7 @@ from weightloom.plugins.configs.config import refuse_unless
 from weightloom.plugins.configs.expert_fields import ExpertFields, read_experts
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
+from weightloom.plugins.layers.cuts import EXPERTS, HEADS, VOCABULARY, gated
 from weightloom.plugins.layers.decoder import CausalLM, Decoder, Names
 from weightloom.plugins.layers.experts import Experts, SparseMlp
 from weightloom.plugins.layers.mamba import MambaMixer, MambaShape, rank_of
@@ -153,15 +154,7 @@ JAMBA = Architecture(
     fields=Fields,
     adapters=("lora", "dora"),
     # The norms in a mixer need all that comes from its channels: it is whole on each rank.
-    sharding={
-        r"^(model\.embed_tokens|lm_head)\.": "vocab",
-        r"self_attn\.[qkv]_proj\.": "column",
-        r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
-        r"feed_forward\.(gate|up)_proj\.": "column",
-        r"feed_forward\.down_proj\.(weight|scales|biases)$": "row",
-        r"experts\.gate_up_proj": "packed",
-        r"experts\.down_proj": "row",
-    },
+    sharding={**VOCABULARY, **HEADS, **gated("feed_forward"), **EXPERTS},
 )
 
 

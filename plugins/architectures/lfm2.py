@@ -28,7 +28,7 @@ from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.activations import silu
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.convolution import CausalConv1d
-from weightloom.plugins.layers.cuts import VOCABULARY
+from weightloom.plugins.layers.cuts import EXPERTS, VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM, Decoder, Names
 from weightloom.plugins.layers.experts import Experts, SparseMlp
 from weightloom.plugins.layers.masks import Mask
@@ -266,7 +266,7 @@ LFM2_MOE = Architecture(
     build=build,
     fields=ExpertFields,
     adapters=("lora", "dora"),
-    sharding={**SHARDING, r"experts\.gate_up_proj": "packed", r"experts\.down_proj": "row"},
+    sharding={**SHARDING, **EXPERTS},
 )
 
 

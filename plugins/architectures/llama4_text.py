@@ -23,7 +23,7 @@ from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.blocks import Block
-from weightloom.plugins.layers.cuts import HEADS, VOCABULARY
+from weightloom.plugins.layers.cuts import EXPERTS, HEADS, VOCABULARY, gated
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
 from weightloom.plugins.layers.experts import Experts
 from weightloom.plugins.layers.masks import Chunked
@@ -206,14 +206,7 @@ LLAMA4_TEXT = Architecture(
     fields=Fields,
     adapters=("lora", "dora"),
     rewrite_rules=rows_first,
-    sharding={
-        **VOCABULARY,
-        **HEADS,
-        r"(feed_forward|shared_expert)\.(gate|up)_proj\.": "column",
-        r"(feed_forward|shared_expert)\.down_proj\.(weight|scales|biases)$": "row",
-        r"experts\.gate_up_proj": "packed",
-        r"experts\.down_proj": "row",
-    },
+    sharding={**VOCABULARY, **HEADS, **gated("feed_forward", "shared_expert"), **EXPERTS},
 )
 
 

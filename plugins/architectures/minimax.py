@@ -25,7 +25,7 @@ from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.cache import make_cache
-from weightloom.plugins.layers.cuts import HEADS, VOCABULARY
+from weightloom.plugins.layers.cuts import EXPERTS, HEADS, VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
 from weightloom.plugins.layers.experts import Experts, SparseMlp
 from weightloom.plugins.layers.masks import Mask, Window
@@ -201,7 +201,7 @@ MINIMAX = Architecture(
     fields=Fields,
     adapters=("lora", "dora"),
     # Lightning attention is whole on each rank: its norm goes over all heads.
-    sharding={**VOCABULARY, **HEADS, r"experts\.gate_up_proj": "packed", r"experts\.down_proj": "row"},
+    sharding={**VOCABULARY, **HEADS, **EXPERTS},
     rules=RuleSet([Drop([r"self_attn\.(slope_rate|(query|key|diagonal)_decay)$"], why="they follow from the config")]),
 )
 

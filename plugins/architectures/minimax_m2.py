@@ -19,6 +19,7 @@ from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import AttentionShape, WideNormAttention
 from weightloom.plugins.layers.blocks import Block
+from weightloom.plugins.layers.cuts import EXPERTS, VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
 from weightloom.plugins.layers.experts import Experts
 from weightloom.plugins.layers.norms import rms_norm
@@ -106,11 +107,7 @@ MINIMAX_M2 = Architecture(
     fields=Fields,
     adapters=("lora", "dora"),
     # The norms of queries and keys need all heads: attention is whole on each rank.
-    sharding={
-        r"^(model\.embed_tokens|lm_head)\.": "vocab",
-        r"\.experts\.gate_up_proj": "packed",
-        r"\.experts\.down_proj": "row",
-    },
+    sharding={**VOCABULARY, **EXPERTS},
 )
 
 

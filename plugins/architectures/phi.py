@@ -22,6 +22,7 @@ from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.blocks import ParallelBlock
+from weightloom.plugins.layers.cuts import VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM, Decoder, Names
 from weightloom.plugins.layers.mlp import PlainMlp
 from weightloom.plugins.layers.norms import Norm, layer_norm
@@ -137,7 +138,7 @@ PHI = Architecture(
     fields=Fields,
     adapters=("lora", "dora"),
     sharding={
-        r"^(model\.embed_tokens|lm_head)\.": "vocab",
+        **VOCABULARY,
         r"self_attn\.[qkv]_proj\.": "column",
         r"self_attn\.dense\.(weight|scales|biases)$": "row",
         r"mlp\.fc1\.": "column",

@@ -17,6 +17,7 @@ from weightloom.plugins.configs.checks import FULL, SLIDING
 from weightloom.plugins.configs.config import read
 from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.attention import FusedAttention
+from weightloom.plugins.layers.cuts import FUSED, VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM
 from weightloom.plugins.layers.dense import DenseConfig, build_dense
 from weightloom.plugins.layers.mlp import FusedMlp
@@ -71,11 +72,7 @@ PHI3 = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
-    sharding={
-        r"^(model\.embed_tokens|lm_head)\.": "vocab",
-        r"mlp\.gate_up_proj\.": "packed",
-        r"mlp\.down_proj\.(weight|scales|biases)$": "row",
-    },
+    sharding={**VOCABULARY, **FUSED},
 )
 
 

@@ -22,7 +22,7 @@ from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.blocks import Block
-from weightloom.plugins.layers.cuts import HEADS, VOCABULARY
+from weightloom.plugins.layers.cuts import EXPERTS, HEADS, VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
 from weightloom.plugins.layers.experts import Experts, SparseMlp
 from weightloom.plugins.layers.norms import layer_norm
@@ -140,7 +140,7 @@ PHIMOE = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
-    sharding={**VOCABULARY, **HEADS, r"experts\.gate_up_proj": "packed", r"experts\.down_proj": "row"},
+    sharding={**VOCABULARY, **HEADS, **EXPERTS},
 )
 
 

@@ -24,6 +24,7 @@ from weightloom.plugins.layers.activations import silu, softplus
 from weightloom.plugins.layers.attention import AttentionShape, FusedAttention
 from weightloom.plugins.layers.cache import make_cache
 from weightloom.plugins.layers.convolution import CausalConv1d
+from weightloom.plugins.layers.cuts import FUSED, VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
 from weightloom.plugins.layers.masks import Mask, Window
 from weightloom.plugins.layers.mlp import FusedMlp
@@ -194,11 +195,7 @@ PLAMO2 = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
-    sharding={
-        r"^(model\.embed_tokens|lm_head)\.": "vocab",
-        r"mlp\.gate_up_proj\.": "packed",
-        r"mlp\.down_proj\.(weight|scales|biases)$": "row",
-    },
+    sharding={**VOCABULARY, **FUSED},
 )
 
 

@@ -20,6 +20,7 @@ from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.blocks import Block
+from weightloom.plugins.layers.cuts import EXPERTS, HEADS, VOCABULARY, gated
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
 from weightloom.plugins.layers.experts import Experts
 from weightloom.plugins.layers.mlp import GatedMlp
@@ -128,15 +129,7 @@ QWEN2_MOE = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
-    sharding={
-        r"^(model\.embed_tokens|lm_head)\.": "vocab",
-        r"self_attn\.[qkv]_proj\.": "column",
-        r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
-        r"(mlp|shared_expert)\.(gate|up)_proj\.": "column",
-        r"(mlp|shared_expert)\.down_proj\.(weight|scales|biases)$": "row",
-        r"experts\.gate_up_proj": "packed",
-        r"experts\.down_proj": "row",
-    },
+    sharding={**VOCABULARY, **HEADS, **gated("mlp", "shared_expert"), **EXPERTS},
 )
 
 

@@ -23,7 +23,7 @@ from weightloom.plugins.configs.linear_fields import LinearFields
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import AttentionShape
-from weightloom.plugins.layers.cuts import GATED, HEADS, VOCABULARY
+from weightloom.plugins.layers.cuts import DENSE, EXPERTS, HEADS, VOCABULARY, gated
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
 from weightloom.plugins.layers.delta_net import DeltaNet, DeltaShape, GatedNorm, Projected
 from weightloom.plugins.layers.experts import Experts
@@ -151,7 +151,7 @@ def _mlp(config: Config) -> nn.Module:
     return GatedSharedSparseMlp(experts, softmax_over_chosen, fields.num_experts_per_tok, shared, "shared_expert")
 
 
-DENSE = Architecture(
+QWEN3_5 = Architecture(
     name="qwen3_5_text",
     model_types=("qwen3_5_text",),
     class_names=("Qwen3_5ForCausalLM",),
@@ -162,9 +162,9 @@ DENSE = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
-    sharding={**VOCABULARY, **HEADS, **GATED},
+    sharding=DENSE,
 )
-SPARSE = Architecture(
+QWEN3_5_MOE = Architecture(
     name="qwen3_5_moe_text",
     model_types=("qwen3_5_moe_text",),
     class_names=("Qwen3_5MoeForCausalLM",),
@@ -175,14 +175,7 @@ SPARSE = Architecture(
     build=build,
     fields=SparseFields,
     adapters=("lora", "dora"),
-    sharding={
-        **VOCABULARY,
-        **HEADS,
-        r"shared_expert\.(gate|up)_proj\.": "column",
-        r"shared_expert\.down_proj\.(weight|scales|biases)$": "row",
-        r"experts\.gate_up_proj": "packed",
-        r"experts\.down_proj": "row",
-    },
+    sharding={**VOCABULARY, **HEADS, **gated("shared_expert"), **EXPERTS},
 )
 
 
@@ -192,7 +185,7 @@ class Plugin:
     @hookimpl
     def weightloom_architectures(self) -> tuple[Architecture, ...]:
         """Offer Qwen3.5's text models without experts and with them."""
-        return (DENSE, SPARSE)
+        return (QWEN3_5, QWEN3_5_MOE)
 
 
 PLUGIN = Plugin()

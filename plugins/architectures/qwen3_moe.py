@@ -19,6 +19,7 @@ from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.blocks import Block
+from weightloom.plugins.layers.cuts import DENSE, EXPERTS
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
 from weightloom.plugins.layers.experts import Experts, SparseMlp
 from weightloom.plugins.layers.mlp import GatedMlp
@@ -116,15 +117,7 @@ QWEN3_MOE = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
-    sharding={
-        r"^(model\.embed_tokens|lm_head)\.": "vocab",
-        r"self_attn\.[qkv]_proj\.": "column",
-        r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
-        r"mlp\.(gate|up)_proj\.": "column",
-        r"mlp\.down_proj\.(weight|scales|biases)$": "row",
-        r"experts\.gate_up_proj": "packed",
-        r"experts\.down_proj": "row",
-    },
+    sharding={**DENSE, **EXPERTS},
 )
 
 

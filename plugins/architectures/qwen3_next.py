@@ -22,7 +22,7 @@ from weightloom.plugins.configs.linear_fields import LinearFields
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import AttentionShape
-from weightloom.plugins.layers.cuts import HEADS, VOCABULARY
+from weightloom.plugins.layers.cuts import EXPERTS, HEADS, VOCABULARY, gated
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
 from weightloom.plugins.layers.delta_net import DeltaNet, DeltaShape, GatedNorm, Projected
 from weightloom.plugins.layers.experts import Experts
@@ -154,14 +154,7 @@ QWEN3_NEXT = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
-    sharding={
-        **VOCABULARY,
-        **HEADS,
-        r"(mlp|shared_expert)\.(gate|up)_proj\.": "column",
-        r"(mlp|shared_expert)\.down_proj\.(weight|scales|biases)$": "row",
-        r"experts\.gate_up_proj": "packed",
-        r"experts\.down_proj": "row",
-    },
+    sharding={**VOCABULARY, **HEADS, **gated("mlp", "shared_expert"), **EXPERTS},
 )
 
 

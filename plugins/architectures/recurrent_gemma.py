@@ -27,7 +27,7 @@ from weightloom.plugins.layers.activations import Activation, activation, softpl
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.cache import positions_of
 from weightloom.plugins.layers.convolution import CausalConv1d
-from weightloom.plugins.layers.cuts import VOCABULARY
+from weightloom.plugins.layers.cuts import VOCABULARY, gated
 from weightloom.plugins.layers.decoder import CausalLM, Decoder, Names, capped
 from weightloom.plugins.layers.linear_recurrence import linear_recurrence
 from weightloom.plugins.layers.masks import Mask
@@ -193,8 +193,7 @@ RECURRENT_GEMMA = Architecture(
         **VOCABULARY,
         r"temporal_block\.[qkv]_proj\.": "column",
         r"temporal_block\.o_proj\.(weight|scales|biases)$": "row",
-        r"mlp_block\.(gate|up)_proj\.": "column",
-        r"mlp_block\.down_proj\.(weight|scales|biases)$": "row",
+        **gated("mlp_block"),
     },
 )
 

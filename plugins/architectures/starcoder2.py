@@ -16,6 +16,7 @@ from weightloom.plugins.configs.checks import FULL, SLIDING
 from weightloom.plugins.configs.config import read
 from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.attention import AttentionShape
+from weightloom.plugins.layers.cuts import HEADS, VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM
 from weightloom.plugins.layers.dense import DenseConfig, build_dense
 from weightloom.plugins.layers.mlp import PlainMlp
@@ -62,9 +63,8 @@ STARCODER2 = Architecture(
     fields=Fields,
     adapters=("lora", "dora"),
     sharding={
-        r"^(model\.embed_tokens|lm_head)\.": "vocab",
-        r"self_attn\.[qkv]_proj\.": "column",
-        r"self_attn\.o_proj\.(weight|scales|biases)$": "row",
+        **VOCABULARY,
+        **HEADS,
         r"mlp\.c_fc\.": "column",
         r"mlp\.c_proj\.(weight|scales|biases)$": "row",
     },

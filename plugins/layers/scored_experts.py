@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import mlx.core as mx
 import mlx.nn as nn
 
 from weightloom.plugins.configs.scored_fields import ScoredFields
 from weightloom.plugins.layers.activations import Activation
+from weightloom.plugins.layers.cuts import EXPERTS, gated
 from weightloom.plugins.layers.experts import Experts, SparseMlp
 from weightloom.plugins.layers.mlp import GatedMlp
 from weightloom.plugins.layers.scoring import Scoring
 
-CUTS = {
-    r"(mlp|shared_experts)\.(gate|up)_proj\.": "column",
-    r"(mlp|shared_experts)\.down_proj\.(weight|scales|biases)$": "row",
-    r"\.experts\.gate_up_proj": "packed",
-    r"\.experts\.down_proj": "row",
-}
+CUTS: Mapping[str, str] = {**gated("mlp", "shared_experts"), **EXPERTS}
 """How the parameters of all these layers are cut among ranks; each rank chooses among all experts."""
 
 
