@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 import mlx.core as mx
 
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.configs.checks import FULL, refuse_non_positive
+from weightloom.plugins.configs.checks import FULL, refuse_non_positive_where_given
 from weightloom.plugins.configs.config import read, refuse_unless
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.configs.scored_fields import ScoredFields
@@ -79,9 +79,8 @@ def read_config(content: Mapping[str, Any]) -> Config:
     """Read config.json's content; raises ConfigError naming the field that is off."""
     fields = read(Fields, content, Fields.called)
     fields.check()
+    refuse_non_positive_where_given({"moe_shared_expert_intermediate_size": fields.moe_shared_expert_intermediate_size})
     fields.check_experts()
-    if fields.moe_shared_expert_intermediate_size is not None:
-        refuse_non_positive({"moe_shared_expert_intermediate_size": fields.moe_shared_expert_intermediate_size})
     refuse_unless(not fields.use_bias, "use_bias", True, "false: no published model has biases in its experts")
     refuse_unless(not (fields.norm_head and fields.tie_word_embeddings), "norm_head", True, "false with a tied head")
     eps = fields.rms_norm_eps if fields.use_qk_norm else None

@@ -16,7 +16,7 @@ import mlx.core as mx
 import mlx.nn as nn
 
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.configs.checks import FULL, refuse_non_positive, refuse_too_many_chosen
+from weightloom.plugins.configs.checks import FULL, WIDEST, refuse_too_many_chosen
 from weightloom.plugins.configs.config import read, refuse_unless
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.configs.text_fields import TextFields
@@ -72,11 +72,10 @@ def read_config(content: Mapping[str, Any]) -> Config:
     """Read config.json's content; raises ConfigError naming the field that is off."""
     fields = read(Fields, content)
     fields.check("moe_k", "moe_num_experts", "moe_intermediate_size", "moe_layer_interval")
-    refuse_too_many_chosen(fields.moe_k, fields.moe_num_experts, "moe_num_experts")
+    refuse_too_many_chosen(fields.moe_k, fields.moe_num_experts, "moe_num_experts", "moe_k")
     shared, bias = fields.moe_num_shared_experts, fields.use_bias
-    refuse_unless(shared >= 0, "moe_num_shared_experts", shared, "0 or more")
-    if shared:
-        refuse_non_positive({"moe_num_shared_experts": shared * fields.moe_intermediate_size})
+    fits = 0 <= shared * fields.moe_intermediate_size <= 8 * WIDEST
+    refuse_unless(fits, "moe_num_shared_experts", shared, f"0 or more, {8 * WIDEST} wide together at most")
     tied = bias and fields.tie_word_embeddings
     refuse_unless(
         not tied, "tie_word_embeddings", True, "false where there are biases (use_bias): the head has its own"

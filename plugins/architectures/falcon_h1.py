@@ -16,7 +16,7 @@ import mlx.core as mx
 import mlx.nn as nn
 
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.configs.checks import FULL, refuse_non_positive
+from weightloom.plugins.configs.checks import FULL, refuse_non_positive_where_given
 from weightloom.plugins.configs.config import read, refuse_unless
 from weightloom.plugins.configs.mamba2_fields import Mamba2Fields
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
@@ -91,8 +91,7 @@ def read_config(content: Mapping[str, Any]) -> Config:
     """Read config.json's content; raises ConfigError naming the field that is off."""
     fields = read(Fields, content)
     fields.check()
-    if fields.mamba_d_ssm is not None:
-        refuse_non_positive({"mamba_d_ssm": fields.mamba_d_ssm})
+    refuse_non_positive_where_given({"mamba_d_ssm": fields.mamba_d_ssm})
     fields.check_mixers()
     for name, count in (("mlp_multipliers", 2), ("ssm_multipliers", 5)):
         given = getattr(fields, name)

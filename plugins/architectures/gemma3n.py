@@ -104,6 +104,7 @@ def read_config(content: Mapping[str, Any]) -> Config:
     fields.check("vocab_size_per_layer_input", "hidden_size_per_layer_input", "altup_num_inputs", "laurel_rank")
     refuse_bidirectional(fields.use_bidirectional_attention)
     refuse_non_positive_where_given({"final_logit_softcapping": fields.final_logit_softcapping})
+    refuse_unless(fields.altup_num_inputs <= 256, "altup_num_inputs", fields.altup_num_inputs, "256 at most")
     active, streams = fields.altup_active_idx, fields.altup_num_inputs
     refuse_unless(0 <= active < streams, "altup_active_idx", active, f"less than altup_num_inputs, {streams}")
     count = fields.num_hidden_layers

@@ -142,7 +142,7 @@ def read_unified(content: Mapping[str, Any]) -> Config:
 def _checked(fields: Fields, content: Mapping[str, Any]) -> Config:
     fields.check("vocab_size_per_layer_input", "global_head_dim")
     width = fields.hidden_size_per_layer_input
-    refuse_unless(width >= 0, "hidden_size_per_layer_input", width, "0 or more")
+    refuse_non_positive({"hidden_size_per_layer_input": width} if width else {})
     # What is seen both ways are the tokens of an image: a prompt of text has none.
     both_ways = fields.use_bidirectional_attention
     refuse_bidirectional(None if both_ways == "vision" else both_ways)

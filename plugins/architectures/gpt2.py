@@ -73,7 +73,7 @@ def read_config(content: Mapping[str, Any]) -> Config:
     """Read config.json's content; raises ConfigError naming the field that is off."""
     fields = read(Fields, content)
     fields.check()
-    head_dim = head_dim_of(None, fields.n_embd, fields.n_head)
+    head_dim = head_dim_of(None, fields.n_embd, fields.n_head, whole="n_embd")
     whole = head_dim**-0.5 if fields.scale_attn_weights else 1.0
     shapes = (
         AttentionShape(

@@ -15,7 +15,7 @@ from typing import Any
 import mlx.core as mx
 
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.configs.checks import FULL, LARGEST, refuse_non_positive
+from weightloom.plugins.configs.checks import FULL, WIDEST, refuse_non_positive
 from weightloom.plugins.configs.config import refuse_unless
 from weightloom.plugins.configs.expert_fields import ExpertFields, read_experts
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
@@ -82,7 +82,7 @@ def read_granitemoeshared(content: Mapping[str, Any]) -> Config:
     """Read config.json's content of one with a shared layer; raises ConfigError naming the field that is off."""
     fields = read_experts(SharedFields, content)
     size = fields.shared_size
-    refuse_unless(0 <= size <= LARGEST, "shared_intermediate_size", size, "a size, or 0 for no shared layer")
+    refuse_unless(0 <= size <= WIDEST, "shared_intermediate_size", size, "a size, or 0 for no shared layer")
     return _checked(content, fields)
 
 

@@ -77,7 +77,7 @@ def read_config(content: Mapping[str, Any]) -> Config:
     experts = fields.num_local_experts
     refuse_unless(experts >= 0, "num_local_experts", experts, "a number of experts, or 0 for none")
     if experts:
-        refuse_non_positive({"num_experts_per_tok": fields.num_experts_per_tok})
+        refuse_non_positive({"num_local_experts": experts, "num_experts_per_tok": fields.num_experts_per_tok})
         refuse_too_many_chosen(fields.num_experts_per_tok, experts, "num_local_experts")
     listed = fields.layer_types and tuple(OLDER.get(each, each) for each in fields.layer_types)
     act, turns = activation(fields.hidden_act), fields.position_embedding_type == "rope"

@@ -70,7 +70,7 @@ def read_config(content: Mapping[str, Any]) -> Config:
     )
     for each in chosen:
         refuse_non_positive({called: each})
-        refuse_too_many_chosen(each, fields.num_experts, "num_experts")
+        refuse_too_many_chosen(each, fields.num_experts, "num_experts", called)
     rope = read_rope(content, fields.head_size, fields.max_position_embeddings)[FULL]
     refuse_changing(rope)
     return Config(fields, AttentionShape.of(fields), activation(fields.hidden_act), rope)

@@ -97,16 +97,25 @@ class Fields(ScoredFields, LatentFields):
 
     def delta(self, section: Section) -> DeltaShape:
         """Give the sizes of linear attention, the section's first; raises ConfigError naming the field."""
-        heads = self.linear_num_heads if section.num_heads is None else section.num_heads
-        width = self.linear_head_dim if section.head_dim is None else section.head_dim
-        kernel = section.short_conv_kernel_size
-        kernel = self.linear_conv_kernel_dim if kernel is None else kernel
-        sizes = (heads, heads, width, width, kernel)
-        refuse_linear_sizes(dict(zip(SIZES, sizes, strict=True)), NAMES)
-        return DeltaShape(self.hidden_size, *sizes)
+        said = [
+            (own, getattr(self, own))
+            if getattr(section, name) is None
+            else (f"{SECTION}.{name}", getattr(section, name))
+            for name, own in OWN.items()
+        ]
+        heads, width, kernel = said
+        fields = dict(zip(SIZES, (heads, heads, width, width, kernel), strict=True))
+        sizes = {name: size for name, (_, size) in fields.items()}
+        refuse_linear_sizes(sizes, {name: field for name, (field, _) in fields.items()})
+        return DeltaShape(self.hidden_size, *sizes.values())
 
 
-NAMES = dict(zip(SIZES, ("linear_num_heads",) * 2 + ("linear_head_dim",) * 2 + SIZES[-1:], strict=True))
+# What the fields of a section are called outside it.
+OWN = {
+    "num_heads": "linear_num_heads",
+    "head_dim": "linear_head_dim",
+    "short_conv_kernel_size": "linear_conv_kernel_dim",
+}
 
 
 @dataclass(frozen=True)

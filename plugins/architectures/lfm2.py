@@ -18,11 +18,12 @@ import mlx.nn as nn
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import (
     FULL,
+    WIDEST,
     layer_types_of,
-    refuse_non_positive,
+    refuse_non_positive_where_given,
     refuse_too_many_chosen,
 )
-from weightloom.plugins.configs.config import read
+from weightloom.plugins.configs.config import read, refuse_unless
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.activations import silu
@@ -126,8 +127,12 @@ def read_dense(content: Mapping[str, Any]) -> Config:
     fields = read(DenseFields, content)
     fields.check("norm_eps", "conv_L_cache", "block_multiple_of")
     given = {"block_ff_dim": fields.block_ff_dim, "block_ffn_dim_multiplier": fields.block_ffn_dim_multiplier}
-    refuse_non_positive({name: value for name, value in given.items() if value is not None})
-    return _config(content, fields, fields.listed(), fields.inner())
+    refuse_non_positive_where_given(given)
+    inner, most = fields.inner(), 8 * WIDEST
+    refuse_unless(
+        inner <= most, "block_ffn_dim_multiplier", fields.block_ffn_dim_multiplier, f"a width of {most} at most"
+    )
+    return _config(content, fields, fields.listed(), inner)
 
 
 def read_experts(content: Mapping[str, Any]) -> Config:

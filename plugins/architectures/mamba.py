@@ -77,7 +77,8 @@ def read_falcon_mamba(content: Mapping[str, Any]) -> Config:
 def _shape(fields: Fields) -> MambaShape:
     sizes = ("vocab_size", "hidden_size", "state_size", "num_hidden_layers", "layer_norm_epsilon", "conv_kernel")
     refuse_non_positive({name: getattr(fields, name) for name in sizes})
-    refuse_non_positive({"expand" if fields.intermediate_size is None else "intermediate_size": fields.channels})
+    given = "expand" if fields.intermediate_size is None else "intermediate_size"
+    refuse_non_positive({given: getattr(fields, given)})
     return MambaShape(
         fields.hidden_size,
         fields.channels,

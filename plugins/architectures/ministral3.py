@@ -86,7 +86,7 @@ def _growth(content: Mapping[str, Any]) -> Growth | None:
     for name, value in numbers.items():
         fine = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e18
         refuse_unless(fine, section.field(name), value, "a positive number")
-    return Growth(*numbers.values())
+    return Growth(*map(float, numbers.values()))
 
 
 class GrowingAttention(Attention):

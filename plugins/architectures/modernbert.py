@@ -94,7 +94,8 @@ def read_config(content: Mapping[str, Any]) -> Config:
 def _ropes(content: Mapping[str, Any], fields: Fields) -> dict[str, RopeConfig]:
     bases = {FULL: "global_rope_theta", SLIDING: "local_rope_theta"}
     for name in bases.values():
-        refuse_unless(getattr(fields, name) > 1, name, getattr(fields, name), "more than 1")
+        base = getattr(fields, name)
+        refuse_unless(1 < base < 1e18, name, base, "more than 1, of ordinary size")
     head_dim = head_dim_of(None, fields.hidden_size, fields.num_attention_heads)
     trained = fields.max_position_embeddings
     found: dict[str, RopeConfig] = {}

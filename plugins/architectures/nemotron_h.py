@@ -19,7 +19,13 @@ import mlx.core as mx
 import mlx.nn as nn
 
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.configs.checks import FULL, kv_heads_of, refuse_non_positive, refuse_too_many_chosen
+from weightloom.plugins.configs.checks import (
+    FULL,
+    kv_heads_of,
+    refuse_non_positive,
+    refuse_non_positive_where_given,
+    refuse_too_many_chosen,
+)
 from weightloom.plugins.configs.config import read, refuse_unless
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
@@ -136,8 +142,7 @@ def read_config(content: Mapping[str, Any]) -> Config:
 def _check_experts(fields: Fields) -> None:
     names = ("n_routed_experts", "moe_intermediate_size", "moe_shared_expert_intermediate_size", "num_experts_per_tok")
     refuse_non_positive({name: getattr(fields, name) for name in (*names, "routed_scaling_factor", "n_group")})
-    if fields.moe_latent_size is not None:
-        refuse_non_positive({"moe_latent_size": fields.moe_latent_size})
+    refuse_non_positive_where_given({"moe_latent_size": fields.moe_latent_size})
     experts, groups, kept = fields.n_routed_experts, fields.n_group, fields.topk_group
     fits = groups == 1 or (experts % groups == 0 and experts // groups > 1)
     refuse_unless(fits, "n_group", groups, f"a divisor of n_routed_experts, {experts}, into 2 at least")

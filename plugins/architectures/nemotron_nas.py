@@ -17,7 +17,7 @@ import mlx.core as mx
 import mlx.nn as nn
 
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.configs.checks import FULL, LARGEST
+from weightloom.plugins.configs.checks import FULL, WIDEST
 from weightloom.plugins.configs.config import read, refuse_unless
 from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.attention import Attention
@@ -92,8 +92,8 @@ def _layer(number: int, block: Mapping[str, Any], fields: Fields) -> tuple[Part,
     fits = not attention.plain or (shared is not None and shared > 0 and heads % shared == 0)
     name = f"block_configs[{number}]"
     refuse_unless(fits, f"{name}.attention.n_heads_in_group", shared, f"a divisor of num_attention_heads, {heads}")
-    fits = not ffn.plain or (ffn.ffn_mult is not None and 0 < ffn.ffn_mult * fields.hidden_size <= LARGEST)
-    refuse_unless(fits, f"{name}.ffn.ffn_mult", ffn.ffn_mult, "a positive number")
+    fits = not ffn.plain or (ffn.ffn_mult is not None and 0 < ffn.ffn_mult * fields.hidden_size <= WIDEST)
+    refuse_unless(fits, f"{name}.ffn.ffn_mult", ffn.ffn_mult, f"a positive number, and {WIDEST} wide at most")
     return attention, ffn
 
 

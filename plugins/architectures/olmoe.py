@@ -13,7 +13,7 @@ from typing import Any
 import mlx.core as mx
 
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.configs.checks import FULL, refuse_non_positive
+from weightloom.plugins.configs.checks import FULL, refuse_non_positive_where_given
 from weightloom.plugins.configs.expert_fields import ExpertFields, read_experts
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.layers.activations import Activation, activation
@@ -53,8 +53,7 @@ class Config:
 def read_config(content: Mapping[str, Any]) -> Config:
     """Read config.json's content; raises ConfigError naming the field that is off."""
     fields = read_experts(Fields, content)
-    if fields.clip_qkv is not None:
-        refuse_non_positive({"clip_qkv": fields.clip_qkv})
+    refuse_non_positive_where_given({"clip_qkv": fields.clip_qkv})
     rope = read_rope(content, fields.head_size, fields.max_position_embeddings)[FULL]
     return Config(fields, AttentionShape.of(fields), activation(fields.hidden_act), rope)
 

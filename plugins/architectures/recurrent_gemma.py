@@ -72,8 +72,8 @@ class Fields(TextFields):
         listed = self.block_types or self._block_types or (RECURRENT, RECURRENT, ATTENTION)
         unknown = [each for each in listed if each not in (RECURRENT, ATTENTION)]
         if unknown:
-            expected = f"{RECURRENT} or {ATTENTION}"
-            raise ConfigError(f"block_types has {unknown[0]!r}", expected=expected, field="block_types")
+            field, expected = "block_types" if self.block_types else "_block_types", f"{RECURRENT} or {ATTENTION}"
+            raise ConfigError(f"{field} has {unknown[0]!r}", expected=expected, field=field)
         return tuple(listed[layer % len(listed)] for layer in range(self.num_hidden_layers))
 
 

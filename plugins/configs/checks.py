@@ -10,17 +10,30 @@ from weightloom.plugins.configs.config import refuse_unless
 
 FULL, SLIDING = "full_attention", "sliding_attention"
 LARGEST = 2**31 - 1
+WIDEST = 2**24
 _WIDEST_HEAD = 2**16
+_MOST_HEADS = 2**12
 _MOST_LAYERS = 2**16
+# By how a field's name ends; what a model has of two such sizes at once is then within what MLX can count.
+_MOST = {
+    ("layers", "n_layer"): _MOST_LAYERS,
+    ("heads", "n_head"): _MOST_HEADS,
+    ("head_dim", "state_size", "d_state"): _WIDEST_HEAD,
+    ("expand",): 2**5,
+    # As many for each layer, side by side.
+    ("hidden_size_per_layer_input",): 2**14,
+    ("_size", "_size_mlp", "_rank", "n_embd", "n_inner"): WIDEST,
+}
 
 
 def refuse_non_positive(sizes: Mapping[str, int | float]) -> None:
     """Raise ConfigError for the first size, by field name, that is not a positive number, or beyond MLX's.
 
-    What is said of each layer is listed as a config is read, so fields that count layers have a lower limit.
+    What is said of each layer is listed as a config is read, and some sizes are made of others, so fields that count
+    layers or heads or are widths have lower limits.
     """
     for field, value in sizes.items():
-        most = _MOST_LAYERS if field.endswith(("layers", "n_layer")) else LARGEST
+        most = next((most for ends, most in _MOST.items() if field.endswith(ends)), LARGEST)
         refuse_unless(0 < value <= most, field, value, f"a positive number, {most} at most")
 
 
@@ -29,24 +42,22 @@ def refuse_non_positive_where_given(sizes: Mapping[str, int | float | None]) -> 
     refuse_non_positive({field: value for field, value in sizes.items() if value is not None})
 
 
-def head_dim_of(given: int | None, hidden_size: int, heads: int, field: str = "head_dim") -> int:
-    """Give the size of a head: as given in `field`, else an equal part of the hidden size; raises ConfigError."""
+def head_dim_of(
+    given: int | None, hidden_size: int, heads: int, field: str = "head_dim", whole: str = "hidden_size"
+) -> int:
+    """Give the size of a head: as given in `field`, else an equal part of the hidden size, which is in `whole`.
+
+    Raises ConfigError, naming the one that is off.
+    """
+    # What is computed of each dim of a head is computed as a model is made, before any shape is compared.
     if given is not None:
         refuse_non_positive({field: given})
-        return _of_ordinary_size(given, field)
-    refuse_unless(
-        hidden_size % heads == 0,
-        "hidden_size",
-        hidden_size,
-        f"a multiple of num_attention_heads, {heads}, or a head_dim",
-    )
-    return _of_ordinary_size(hidden_size // heads, field)
-
-
-def _of_ordinary_size(head_dim: int, field: str) -> int:
-    # What is computed of each dim of a head is computed as a model is made, before any shape is compared.
-    refuse_unless(head_dim <= _WIDEST_HEAD, field, head_dim, f"{_WIDEST_HEAD} at most")
-    return head_dim
+        refuse_unless(given <= _WIDEST_HEAD, field, given, f"{_WIDEST_HEAD} at most")
+        return given
+    multiple = f"a multiple of num_attention_heads, {heads}, by {_WIDEST_HEAD} at most, or a head_dim"
+    fits = hidden_size % heads == 0 and hidden_size // heads <= _WIDEST_HEAD
+    refuse_unless(fits, whole, hidden_size, multiple)
+    return hidden_size // heads
 
 
 def kv_heads_of(given: int | None, heads: int, field: str = "num_key_value_heads") -> int:
@@ -128,6 +139,6 @@ def expert_count_field(content: Mapping[str, Any]) -> str:
     return next(iter(counts), "num_experts")
 
 
-def refuse_too_many_chosen(chosen: int, experts: int, field: str) -> None:
+def refuse_too_many_chosen(chosen: int, experts: int, field: str, chosen_field: str = "num_experts_per_tok") -> None:
     """Raise ConfigError if a token would go to more experts than there are; `field` has their number."""
-    refuse_unless(chosen <= experts, "num_experts_per_tok", chosen, f"{field}, {experts}, at most")
+    refuse_unless(chosen <= experts, chosen_field, chosen, f"{field}, {experts}, at most")

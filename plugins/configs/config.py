@@ -8,16 +8,18 @@ unknown field is left for the report (`unread_fields`), since real configs hold 
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
-from math import isnan
+from math import inf
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from weightloom.engine.errors import ConfigError
 
 T = TypeVar("T")
+
+# The largest float32: what is computed with the numbers of a config has no larger ones.
+_LARGEST_FLOAT = (2 - 2**-23) * 2.0**127
 
 
 def read(cls: type[T], content: Mapping[str, Any], names: Mapping[str, str] | None = None) -> T:
@@ -77,19 +79,23 @@ def _fitting(value: Any, hint: Any) -> Any:
     if hint is NoneType:
         return None if value is None else _UNFIT
     if origin is tuple and isinstance(value, list):
-        items = [_fitting(item, inner[0]) for item in value]
+        items = [_listed(item, inner[0]) for item in value]
         return _UNFIT if any(item is _UNFIT for item in items) else tuple(items)
     if origin in (Mapping, dict) or hint is dict:
         return value if isinstance(value, Mapping) else _UNFIT
     return _plain(value, hint)
 
 
+def _listed(item: Any, hint: Any) -> Any:
+    """Give an entry of a list; as one of two limits, infinity is none."""
+    return item if hint is float and item in (-inf, inf) else _fitting(item, hint)
+
+
 def _plain(value: Any, hint: Any) -> Any:
     if isinstance(value, bool) or hint is bool:
         return value if hint is bool and isinstance(value, bool) else _UNFIT
     if hint is float and isinstance(value, int | float):
-        fits = not isnan(value) if isinstance(value, float) else abs(value) <= sys.float_info.max
-        return float(value) if fits else _UNFIT
+        return float(value) if abs(value) <= _LARGEST_FLOAT else _UNFIT
     if hint is int and isinstance(value, int):
         return value
     return value if hint is str and isinstance(value, str) else _UNFIT

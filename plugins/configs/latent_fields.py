@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weightloom.plugins.configs.checks import refuse_non_positive
+from weightloom.plugins.configs.config import refuse_unless
 from weightloom.plugins.configs.text_fields import TextFields
 
 
@@ -25,6 +26,8 @@ class LatentFields(TextFields):
         """Raise ConfigError, naming the field, for a size that is no positive number."""
         names = ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
         refuse_non_positive({name: getattr(self, name) for name in names})
+        turned = self.qk_rope_head_dim
+        refuse_unless(turned % 2 == 0, "qk_rope_head_dim", turned, "an even number of dims to turn")
         if self.q_lora_rank is not None:
             refuse_non_positive({"q_lora_rank": self.q_lora_rank})
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from weightloom.plugins.configs.checks import refuse_non_positive
+from weightloom.plugins.configs.checks import WIDEST, refuse_non_positive
 from weightloom.plugins.configs.config import refuse_unless
 from weightloom.plugins.configs.text_fields import TextFields
 
@@ -43,23 +43,26 @@ class ScoredFields(TextFields):
         )
         refuse_non_positive({self._name(name): getattr(self, name) for name in names})
         shared = self.n_shared_experts
-        refuse_unless(shared is None or shared >= 0, self._name("n_shared_experts"), shared, "0 or more, or null")
+        fits = shared is None or (shared >= 0 and self.shared_width <= 8 * WIDEST)
+        refuse_unless(fits, self._name("n_shared_experts"), shared, f"null, or 0 or more, {8 * WIDEST} wide at most")
         chosen, experts = self.num_experts_per_tok, self.n_routed_experts
         most = f"{self._name('n_routed_experts')}, {experts}, at most"
         refuse_unless(chosen <= experts, self._name("num_experts_per_tok"), chosen, most)
-        if self.groups > 1:
-            self._check_groups(of_group)
+        self._check_groups(of_group)
         types, count = self.mlp_layer_types, self.num_hidden_layers
         fits = types is None or len(types) == count
         refuse_unless(fits, "mlp_layer_types", types, f"an entry for each of num_hidden_layers, {count}")
 
     def _check_groups(self, of_group: int) -> None:
         experts, groups, kept = self.n_routed_experts, self.groups, self.kept_groups
+        refuse_unless(groups >= 0, self._name("n_group"), groups, "0 or more, or null")
+        refuse_unless(kept >= min(groups, 1), self._name("topk_group"), kept, "a positive number, or null")
+        if groups <= 1:
+            return
         fits = experts % groups == 0 and experts // groups >= of_group
         divisor = f"a divisor of {self._name('n_routed_experts')}, {experts}, into {of_group} at least"
         refuse_unless(fits, self._name("n_group"), groups, divisor)
-        most = f"a positive number, {self._name('n_group')}, {groups}, at most"
-        refuse_unless(0 < kept <= groups, self._name("topk_group"), kept, most)
+        refuse_unless(kept <= groups, self._name("topk_group"), kept, f"{self._name('n_group')}, {groups}, at most")
         left, chosen = kept * experts // groups, self.num_experts_per_tok
         refuse_unless(
             chosen <= left,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import mlx.core as mx
 import mlx.nn as nn
 
+from weightloom.plugins.configs.checks import WIDEST
 from weightloom.plugins.configs.config import refuse_unless
 from weightloom.plugins.layers.activations import Activation, silu, softplus
 from weightloom.plugins.layers.convolution import CausalConv1d
@@ -77,5 +78,6 @@ def rank_of(given: int | str, hidden_size: int, field: str) -> int:
     """
     if given == "auto":
         return -(-hidden_size // 16)
-    refuse_unless(isinstance(given, int) and given > 0, field, given, 'a positive number, or "auto"')
+    fits = isinstance(given, int) and 0 < given <= WIDEST
+    refuse_unless(fits, field, given, f'"auto", or a number from 1 to {WIDEST}')
     return int(given)

@@ -35,7 +35,7 @@ def test_the_text_half_of_a_whole(tmp_path: Path) -> None:
     [
         ({"per_layer_config": {"1": {"head_dim": "wide"}}}, "per_layer_config"),
         ({"per_layer_config": {"1": 8}}, "per_layer_config"),
-        ({"num_global_key_value_heads": 3}, "num_key_value_heads"),
+        ({"num_global_key_value_heads": 3}, "num_global_key_value_heads"),
         ({"embedding_dim": 0}, "embedding_dim"),
         ({"sliding_window": None}, "sliding_window"),
     ],

@@ -72,7 +72,7 @@ def test_rwkv7_width_that_follows_from_a_ratio() -> None:
         ("recurrent_gemma", "lru_width", {"lru_width": 30}),
         ("recurrent_gemma", "rope_scaling", {"rope_scaling": {"rope_type": "linear", "factor": 2.0}}),
         ("qwen3_next", "linear_num_value_heads", {"linear_num_value_heads": 3}),
-        ("kimi_linear", "linear_head_dim", {"linear_attn_config": {"head_dim": 0}}),
+        ("kimi_linear", "linear_attn_config.head_dim", {"linear_attn_config": {"head_dim": 0}}),
         ("kimi_linear", "linear_attn_config.num_heads", {"linear_attn_config": {"num_heads": "two"}}),
         (
             "kimi_linear",

@@ -30,7 +30,7 @@ REFUSED = [
     ("deepseek_v3", "moe_layer_freq", {"moe_layer_freq": 0}),
     ("deepseek_v3", "kv_lora_rank", {"kv_lora_rank": 0}),
     ("deepseek_v3", "q_lora_rank", {"q_lora_rank": -1}),
-    ("deepseek_v3", "head_dim", {"qk_rope_head_dim": 7}),
+    ("deepseek_v3", "qk_rope_head_dim", {"qk_rope_head_dim": 7}),
     ("deepseek_v2", "topk_method", {"topk_method": "noaux_tc"}),
     ("deepseek_v32", "q_lora_rank", {"q_lora_rank": None}),
     ("deepseek_v32", "index_topk", {"index_topk": 0}),
