@@ -6,7 +6,7 @@ import pytest
 
 from weightloom.plugins.configs.rope_config import RopeConfig
 from weightloom.plugins.configs.rope_kinds import DefaultRope, DynamicRope, RopeKind, Rotation, YarnRope
-from weightloom.plugins.layers.rope import Rope
+from weightloom.plugins.layers.rope import Rope, interleaved
 
 
 def turned(x: np.ndarray, kind: RopeKind, rotation: Rotation, offset: int, length: int) -> np.ndarray:
@@ -29,6 +29,17 @@ def test_values(kind: RopeKind, dims: int, offset: int) -> None:
     rotation = Rotation(100.0, dims, 64)
     got = np.array(Rope(RopeConfig(rotation, kind), 8)(mx.array(x), offset))
     np.testing.assert_allclose(got, turned(x, kind, rotation, offset, offset + 9), atol=2e-5)
+
+
+@pytest.mark.parametrize("offset", [3, mx.array([3, 0])], ids=["one", "a row"])
+def test_neighbours_turn_against_each_other_where_interleaved(offset: int | mx.array) -> None:
+    x = np.random.default_rng(0).standard_normal((2, 3, 5, 8)).astype(np.float32)
+    rotation = Rotation(100.0, 6, 64)
+    got = np.array(interleaved(RopeConfig(rotation, YarnRope(4.0, 16)), 8)(mx.array(x), offset))
+    order = [0, 2, 4, 1, 3, 5, 6, 7]
+    for row, first in enumerate((3, 3) if isinstance(offset, int) else (3, 0)):
+        wanted = turned(x[row : row + 1, :, :, order], YarnRope(4.0, 16), rotation, first, 64)
+        np.testing.assert_allclose(got[row : row + 1, :, :, order], wanted, atol=2e-5)
 
 
 @pytest.mark.parametrize("dtype", [mx.bfloat16, mx.float16, mx.float32])
