@@ -38,15 +38,22 @@ class Cache(Counting, Protocol):
         ...
 
 
+def padding_of(cache: object) -> mx.array | None:
+    """Give by how much rows are filled up, (B,); None without padding, or for a cache that does not know of any."""
+    return getattr(cache, "padding", None)
+
+
 def position_of(cache: Counting) -> int | mx.array:
     """Give the position of the next token: one number, or with padding one a row, (B,)."""
-    return cache.offset if cache.padding is None else cache.offset - cache.padding
+    padding = padding_of(cache)
+    return cache.offset if padding is None else cache.offset - padding
 
 
 def positions_of(cache: Counting, length: int) -> mx.array:
     """Give the positions of the next `length` tokens, (L,), or with padding (B, L); what fills up a row has 0."""
     count = mx.arange(cache.offset, cache.offset + length)
-    return count if cache.padding is None else mx.maximum(count[None, :] - cache.padding[:, None], 0)
+    padding = padding_of(cache)
+    return count if padding is None else mx.maximum(count[None, :] - padding[:, None], 0)
 
 
 class NoCache:

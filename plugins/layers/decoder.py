@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import mlx.core as mx
 import mlx.nn as nn
 
-from weightloom.plugins.layers.cache import Cache, NoCache
+from weightloom.plugins.layers.cache import Cache, NoCache, padding_of
 from weightloom.plugins.layers.masks import Mask, Window, causal_mask
 from weightloom.plugins.layers.stages import Alone, Elsewhere, Handover, Stage
 
@@ -83,7 +83,7 @@ class Decoder(nn.Module):
         """Tokens (B, L) int -> hidden states (B, L, hidden_size); `cache` holds one entry a layer."""
         caches = cache or [NoCache()] * len(self.blocks)
         first, length = caches[0], tokens.shape[1]
-        return self.under(lambda window: causal_mask(length, first.offset, window, first.padding), tokens, caches)
+        return self.under(lambda window: causal_mask(length, first.offset, window, padding_of(first)), tokens, caches)
 
     def under(self, mask_of: Callable[[Window], Mask], tokens: mx.array, caches: Sequence[Cache]) -> mx.array:
         """Give hidden states as a call does, under masks of another kind: `mask_of` gives that of a window."""
