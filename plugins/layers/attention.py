@@ -22,8 +22,8 @@ from weightloom.plugins.layers.side_by_side import SideBySide, side_by_side
 class AttentionShape:
     """Sizes and numbers of attention.
 
-    `bias` is that of q, k and v, `out_bias` that of o; `norm_eps` None: no q and k norm a head. Scores are multiplied
-    by `scale`, head_dim ** -0.5 where it is None, and capped by `softcap`, if any.
+    `bias` is that of q, k and v, `out_bias` that of o; with a `norm_eps` each head of queries and keys has an RMS norm.
+    Scores are multiplied by `scale`, head_dim ** -0.5 where it is None, and capped by `softcap`, if any.
     """
 
     hidden_size: int

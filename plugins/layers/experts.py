@@ -16,12 +16,11 @@ from weightloom.plugins.layers.scaled import times_rows, without_overflow
 # Fewer rows than this are multiplied faster as they come.
 _WORTH_SORTING = 64
 
-
 Inner = Callable[[mx.array], mx.array]
 """What gate and up make, (..., 2 I), -> what goes on, (..., I)."""
 
-
 MadeOf = tuple[int, int, int, Activation, bool, Callable[[Activation], Inner]]
+"""What experts are made with, so that others can be made like them: the arguments of `Experts`, in their order."""
 
 
 def gate_over_up(act: Activation) -> Inner:
