@@ -1,4 +1,7 @@
-"""config.json's fields as values: read strictly, repaired by name. The names below are imported on first use."""
+"""config.json's fields as values: read strictly, repaired by name.
+
+The names below are kept stable for authors of plugins, and imported on first use.
+"""
 
 from typing import TYPE_CHECKING
 

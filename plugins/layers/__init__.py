@@ -1,4 +1,7 @@
-"""Parts that several architectures share. The names below are kept stable, and imported on first use."""
+"""Parts that several architectures share; an architecture file imports these and never another architecture.
+
+The names below are kept stable for authors of plugins, and imported on first use.
+"""
 
 from typing import TYPE_CHECKING
 
