@@ -9,8 +9,7 @@ from weightloom.engine import RuleSet, WeightRenaming
 from weightloom.plugins import Architecture, hookimpl
 from weightloom.plugins.architectures import llama
 from weightloom.plugins.configs import read
-from weightloom.plugins.layers import CausalLM
-from weightloom.plugins.layers.dense import DenseConfig
+from weightloom.plugins.layers import CausalLM, DenseConfig
 
 
 @dataclass(frozen=True)
