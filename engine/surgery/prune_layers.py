@@ -13,20 +13,44 @@ from weightloom.engine.surgery.operation import Edit, Operation
 
 _FIELD = "num_hidden_layers"
 _NUMBERED = re.compile(r"(.*?\.)(\d{1,9})(\..*)")
-# What they say depends on the numbers of layers, and would say another thing of what is left.
+# What these say depends on the numbers of layers, and would say another thing of what is left. Those of the first kind
+# say what a list of layers' types says too, and count only where there is none.
+_TYPES_BY_NUMBER = (
+    "full_attention_interval",
+    "sliding_window_pattern",
+    "attn_layer_period",
+    "global_attn_every_n_layers",
+    "block_types",
+    "_block_types",
+    "full_attn_idxs",
+    "full_attention_idx",
+)
 _BY_NUMBER = (
     "first_k_dense_replace",
     "decoder_sparse_step",
     "mlp_only_layers",
-    "full_attention_interval",
-    "sliding_window_pattern",
-    "attn_layer_period",
     "expert_layer_period",
     "no_rope_layer_interval",
     "num_kv_shared_layers",
     "interleave_moe_layer_step",
+    "moe_layers",
+    "moe_layer_interval",
+    "moe_layer_start_index",
+    "num_dense_layers",
+    "hybrid_override_pattern",
+    "linear_attn_config",
+    "per_layer_config",
 )
-_HARMLESS: tuple[object, ...] = (None, 0, 1, [])
+_HARMLESS: tuple[object, ...] = (None, 0, 1, [], {})
+_EACH_LAYER = (
+    "layer",
+    "no_rope_layers",
+    "mlp_layer_types",
+    "attn_type_list",
+    "activation_sparsity_pattern",
+    "block_configs",
+    "intermediate_size",
+)
 
 
 @dataclass(frozen=True)
@@ -64,7 +88,7 @@ class PruneLayers(Operation):
         lists = {
             key: [each for number, each in enumerate(value) if number not in gone]
             for key, value in part.items()
-            if isinstance(value, list) and len(value) == total and key.startswith(("layer", "no_rope_layers"))
+            if isinstance(value, list) and len(value) == total and key.startswith(_EACH_LAYER)
         }
         return with_level(config, _FIELD, {_FIELD: total - len(gone), **lists})
 
@@ -84,12 +108,17 @@ class PruneLayers(Operation):
 
     def _check_config(self, config: Mapping[str, Any]) -> None:
         part = level(config, _FIELD)
-        told = [] if part.get("layer_types") else [key for key in _BY_NUMBER if part.get(key) not in _HARMLESS]
+        fields = _BY_NUMBER if part.get("layer_types") else (*_TYPES_BY_NUMBER, *_BY_NUMBER)
+        told = [key for key in fields if part.get(key) not in _HARMLESS and not _listed_anyway(key, part)]
         told += [key for key in ("quantization", "quantization_config") if _by_module(config.get(key))]
         if part.get("use_sliding_window") and not part.get("layer_types"):
             told.append("max_window_layers")
         if told:
             raise self.refusal(told, "of the config speak of layers by number", "a config without them")
+
+
+def _listed_anyway(key: str, part: Mapping[str, Any]) -> bool:
+    return key == "no_rope_layer_interval" and bool(part.get("no_rope_layers"))
 
 
 def _by_module(quantization: object) -> bool:

@@ -36,6 +36,7 @@ from weightloom.runtime.quantizing.wish import Quantizing
 from weightloom.runtime.saving.order import CANONICAL, ORIGINAL
 from weightloom.runtime.surgery.surgery import operated
 from weightloom.runtime.surgery.surgery_file import SurgeryFile
+from weightloom.runtime.surgery.surgery_module import refuse_unfit
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,8 @@ def conversion_plan(
     plan = fusing.plan
     if surgery is not None:
         done = operated(plan, surgery, rules.base_model_prefix, config)
+        if surgery.prunings:
+            refuse_unfit(target.prepared, done)
         plan, config, choice = done.plan, done.config, _by_config(choice, done.config)
     left_out = (*(kept.name for kept in plan.kept), *(name for group in plan.copies for name in group.sources))
     cast = casting(dtype, plan, target.architecture or installed_architecture(config))

@@ -17,6 +17,7 @@ from weightloom.engine.spec import TensorSpec
 from weightloom.engine.surgery import Donor, Operated, operate
 from weightloom.engine.surgery.operation import Side
 from weightloom.runtime.surgery.surgery_file import FindDonor, SurgeryFile, read_surgery
+from weightloom.runtime.surgery.surgery_module import refuse_unfit
 
 if TYPE_CHECKING:
     from weightloom.runtime.inspecting.reading import Planned
@@ -48,9 +49,12 @@ def operated(plan: Plan, surgery: SurgeryFile, base_model_prefix: str, config: M
 
 
 def operated_plan(found: Planned, surgery: SurgeryFile) -> Operated:
-    """Do the same with what was opened and planned."""
+    """Do the same with what was opened and planned, and see that what pruning leaves is a model of its config."""
     config = found.config.values if found.config else {}
-    return operated(found.plan, surgery, found.choice.rules().base_model_prefix, config)
+    done = operated(found.plan, surgery, found.choice.rules().base_model_prefix, config)
+    if surgery.prunings:
+        refuse_unfit(found.target.prepared, done)
+    return done
 
 
 def _donors(plan: Plan, base_model_prefix: str, config: Mapping[str, Any]) -> FindDonor:

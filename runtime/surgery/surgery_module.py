@@ -49,6 +49,12 @@ def rebuilt(found: Prepared, done: Operated) -> Prepared:
     return replace(found, module=module, plan=done.plan)
 
 
+def refuse_unfit(found: Prepared | None, done: Operated) -> None:
+    """Raise what `rebuilt` raises of a whole model; nothing is known of an open target, and of a half of several."""
+    if found is not None and found.half is None and done.config != found.config:
+        rebuilt(found, done)
+
+
 def with_config(opened: Opened, values: Mapping[str, Any]) -> Opened:
     """Give the same checkpoint with another config, and without what was kept for the way back."""
     old = opened.need_config()

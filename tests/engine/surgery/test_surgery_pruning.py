@@ -84,6 +84,16 @@ def test_a_config_that_counts_layers_is_refused(field: str) -> None:
         operate(plan_of(arrays), [PruneLayers(Glob("l.**"), (0,))], {**CONFIG, field: 2})
 
 
+@pytest.mark.parametrize(
+    ("field", "value"), [("num_kv_shared_layers", 2), ("moe_layers", [1]), ("mlp_only_layers", [0])]
+)
+def test_types_of_layers_do_not_speak_for_what_else_is_counted(field: str, value: object) -> None:
+    arrays = {f"l.{n}.w": mx.zeros(2) for n in range(2)}
+    config = {**CONFIG, "layer_types": ["one", "other"], "sliding_window_pattern": 2, field: value}
+    with pytest.raises(PlanError, match=f"'{field}' of the config"):
+        operate(plan_of(arrays), [PruneLayers(Glob("l.**"), (0,))], config)
+
+
 def test_lists_with_an_entry_a_layer_lose_theirs() -> None:
     config = {"text_config": {"num_hidden_layers": 2, "layer_types": ["one", "other"], "eos_token_id": [1, 2]}}
     arrays = {f"l.{n}.w": mx.full((2,), n) for n in range(2)}

@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 
 from tests.cases.fixtures import contents, write
+from tests.families.all import FAMILIES
 from tests.runtime.models import config_of, write_model
 from tests.runtime.support import Cli
 from weightloom.engine.errors import NotInvertible, PlanError
+from weightloom.plugins import PluginManager
 from weightloom.plugins.modules.binding import parameters
+from weightloom.plugins.testing import Sample, write_checkpoint
 from weightloom.rules.problems import RuleFileError
 from weightloom.runtime import load
 from weightloom.runtime.choosing.choice import Wish
@@ -158,3 +161,15 @@ def test_check_says_what_goes(cli: Cli, tmp_path: Path) -> None:
     assert "-> [21, " in ran.out
     assert "model.layers.0.self_attn.q_proj.weight  F32 [" in ran.out
     assert " goes\n" in ran.out
+
+
+def test_what_is_left_is_a_model_of_its_config_before_anything_is_written(cli: Cli, tmp_path: Path) -> None:
+    """One dense layer comes first, says the config; without it an expert layer would."""
+    (family,) = (each for each in FAMILIES if each.name == "deepseek_v3")
+    config = family.config(family.cases[0])
+    write_checkpoint(Sample("tiny", config), PluginManager().architecture("deepseek_v3"), tmp_path / "m")
+    file = surgery(tmp_path, LAYER)
+    for command in (("surgery", "check", file, tmp_path / "m"), ("convert", tmp_path / "m", tmp_path / "out")):
+        ran = cli(*command, *(("--surgery", file) if command[0] == "convert" else ()))
+        assert ran.code == 1 and "would not fit deepseek_v3" in ran.err
+    assert not (tmp_path / "out").exists()
