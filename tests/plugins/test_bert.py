@@ -13,7 +13,7 @@ from tests.cases.fixtures import filled, write
 from tests.runtime.models import BERT, config_of, write_model
 from weightloom.engine.errors import ConfigError
 from weightloom.plugins.architectures.bert import adapt, build, read_config
-from weightloom.plugins.layers.bert import BertModel
+from weightloom.plugins.layers.bert import BertModel, after_padding_id, in_order
 from weightloom.runtime import load
 
 TOKENS = mx.array([[1, 2, 3, 4], [5, 6, 7, 8]])
@@ -22,6 +22,12 @@ TOKENS = mx.array([[1, 2, 3, 4], [5, 6, 7, 8]])
 def model(**changes: Any) -> BertModel:
     mx.random.seed(3)
     return build(read_config({**BERT, **changes}))
+
+
+def test_positions_are_counted_from_0_or_from_behind_the_id_of_padding() -> None:
+    tokens = mx.array([[7, 8, 9, 2], [1, 1, 7, 8], [7, 8, 1, 1]])
+    assert in_order(tokens).tolist() == [0, 1, 2, 3]
+    assert after_padding_id(1)(tokens).tolist() == [[2, 3, 4, 5], [1, 1, 2, 3], [2, 3, 1, 1]]
 
 
 def test_segments_count() -> None:
