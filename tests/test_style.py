@@ -8,6 +8,7 @@ import pytest
 from tests.guards import ROOT, package_sources, tracked_files
 
 MAX_FILE_LINES = 400
+MAX_ARCHITECTURE_LINES = 300
 MAX_FUNCTION_LINES = 60
 
 # Put together here, so that this file does not hold what it looks for.
@@ -18,6 +19,13 @@ MACHINE_PATH = re.compile(r"(?<![\w.\-/~}\])*])/(?:" + "work|" + "tmp|" + "root"
 def test_no_shipped_file_is_too_long() -> None:
     lengths = {f.relative_to(ROOT).as_posix(): f.read_text(encoding="utf-8").count("\n") for f in package_sources()}
     assert not {name: lines for name, lines in lengths.items() if lines > MAX_FILE_LINES}
+
+
+def test_no_architecture_is_too_long() -> None:
+    files = sorted((ROOT / "plugins" / "architectures").glob("*.py"))
+    lengths = {file.name: file.read_text(encoding="utf-8").count("\n") for file in files}
+    assert lengths
+    assert not {name: lines for name, lines in lengths.items() if lines > MAX_ARCHITECTURE_LINES}
 
 
 def test_no_shipped_function_is_too_long() -> None:

@@ -13,15 +13,11 @@ from typing import Any
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL
 from weightloom.plugins.configs.config import read
-from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.configs.scored_fields import ScoredFields
-from weightloom.plugins.layers.activations import Activation, activation
-from weightloom.plugins.layers.attention import Attention, AttentionShape
-from weightloom.plugins.layers.blocks import Block
+from weightloom.plugins.layers.attention import AttentionShape
 from weightloom.plugins.layers.cuts import HEADS, VOCABULARY
-from weightloom.plugins.layers.decoder import CausalLM, Decoder
-from weightloom.plugins.layers.norms import rms_norm
-from weightloom.plugins.layers.rope import Rope
+from weightloom.plugins.layers.decoder import CausalLM
+from weightloom.plugins.layers.dense import DenseConfig, build_dense
 from weightloom.plugins.layers.scored_experts import CUTS, feed_forward
 from weightloom.plugins.layers.scoring import Scoring
 from weightloom.plugins.specs import hookimpl
@@ -54,9 +50,7 @@ class Config:
     """A config that fits together."""
 
     fields: Fields
-    attention: AttentionShape
-    act: Activation
-    rope: RopeConfig
+    dense: DenseConfig
 
 
 def read_config(content: Mapping[str, Any]) -> Config:
@@ -64,30 +58,15 @@ def read_config(content: Mapping[str, Any]) -> Config:
     fields = read(Fields, content)
     fields.check()
     fields.check_experts()
-    return Config(
-        fields,
-        AttentionShape.of(fields, out_bias=False, norm_eps=fields.rms_norm_eps if fields.use_qk_norm else None),
-        activation(fields.hidden_act),
-        read_rope(content, fields.head_size, fields.max_position_embeddings, default_part=0.5)[FULL],
-    )
+    shape = AttentionShape.of(fields, out_bias=False, norm_eps=fields.rms_norm_eps if fields.use_qk_norm else None)
+    types = (FULL,) * fields.num_hidden_layers
+    return Config(fields, DenseConfig.of(fields, content, types, shape, default_part=0.5))
 
 
 def build(config: Config) -> CausalLM:
     """Make the module; its parameters are not computed."""
-    fields = config.fields
-    rope = Rope(config.rope, config.attention.head_dim)
-    norm = rms_norm(fields.rms_norm_eps)
-    blocks = [
-        Block(
-            Attention(config.attention, rope),
-            feed_forward(fields, layer, config.act, Scoring.of(fields)),
-            fields.hidden_size,
-            norm,
-        )
-        for layer in range(fields.num_hidden_layers)
-    ]
-    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks)
-    return CausalLM(decoder, fields.tie_word_embeddings)
+    fields, dense = config.fields, config.dense
+    return build_dense(dense, fed=lambda layer: feed_forward(fields, layer, dense.act, Scoring.of(fields)))
 
 
 GLM4_MOE = Architecture(

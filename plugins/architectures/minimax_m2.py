@@ -15,15 +15,11 @@ from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL
 from weightloom.plugins.configs.config import refuse_unless
 from weightloom.plugins.configs.expert_fields import ExpertFields, read_experts
-from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
-from weightloom.plugins.layers.activations import Activation, activation
-from weightloom.plugins.layers.attention import AttentionShape, WideNormAttention
-from weightloom.plugins.layers.blocks import Block
+from weightloom.plugins.layers.attention import WideNormAttention
 from weightloom.plugins.layers.cuts import EXPERTS, VOCABULARY
-from weightloom.plugins.layers.decoder import CausalLM, Decoder
+from weightloom.plugins.layers.decoder import CausalLM
+from weightloom.plugins.layers.dense import DenseConfig, build_dense
 from weightloom.plugins.layers.experts import Experts
-from weightloom.plugins.layers.norms import rms_norm
-from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.layers.scored_experts import LinearScoredSparseMlp
 from weightloom.plugins.layers.scoring import Scoring
 from weightloom.plugins.specs import hookimpl
@@ -60,39 +56,29 @@ class Config:
     """A config that fits together."""
 
     fields: Fields
-    attention: AttentionShape
-    act: Activation
-    rope: RopeConfig
+    dense: DenseConfig
 
 
 def read_config(content: Mapping[str, Any]) -> Config:
     """Read config.json's content; raises ConfigError naming the field that is off."""
     fields = read_experts(Fields, content)
-    size, trained = fields.head_size, fields.max_position_embeddings
-    rope = read_rope(content, size, trained, 5000000.0, default_part=fields.turned_part)[FULL]
-    return Config(fields, AttentionShape.of(fields), activation(fields.hidden_act), rope)
+    types = (FULL,) * fields.num_hidden_layers
+    dense = DenseConfig.of(fields, content, types, default_theta=5000000.0, default_part=fields.turned_part)
+    return Config(fields, dense)
 
 
 def build(config: Config) -> CausalLM:
     """Make the module; its parameters are not computed."""
+    eps = config.fields.rms_norm_eps
+    return build_dense(
+        config.dense, lambda shape, rope: WideNormAttention(shape, rope, eps), fed=lambda _: _mlp(config)
+    )
+
+
+def _mlp(config: Config) -> LinearScoredSparseMlp:
     fields = config.fields
-    rope = Rope(config.rope, config.attention.head_dim)
-    norm = rms_norm(fields.rms_norm_eps)
-    blocks = [
-        Block(
-            WideNormAttention(config.attention, rope, fields.rms_norm_eps),
-            LinearScoredSparseMlp(
-                Experts(fields.num_experts, fields.hidden_size, fields.intermediate_size, config.act),
-                Scoring(),
-                fields.num_experts_per_tok,
-            ),
-            fields.hidden_size,
-            norm,
-        )
-        for _ in range(fields.num_hidden_layers)
-    ]
-    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks)
-    return CausalLM(decoder, fields.tie_word_embeddings)
+    experts = Experts(fields.num_experts, fields.hidden_size, fields.intermediate_size, config.dense.act)
+    return LinearScoredSparseMlp(experts, Scoring(), fields.num_experts_per_tok)
 
 
 MINIMAX_M2 = Architecture(

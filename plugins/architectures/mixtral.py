@@ -10,17 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.configs.checks import FULL, SLIDING, window_of
+from weightloom.plugins.configs.checks import FULL, SLIDING
 from weightloom.plugins.configs.expert_fields import ExpertFields, read_experts
-from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
-from weightloom.plugins.layers.activations import Activation, activation
-from weightloom.plugins.layers.attention import Attention, AttentionShape
-from weightloom.plugins.layers.blocks import Block
+from weightloom.plugins.layers.attention import AttentionShape
 from weightloom.plugins.layers.cuts import EXPERTS, HEADS, VOCABULARY
-from weightloom.plugins.layers.decoder import CausalLM, Decoder
+from weightloom.plugins.layers.decoder import CausalLM
+from weightloom.plugins.layers.dense import DenseConfig, build_dense
 from weightloom.plugins.layers.experts import Experts, SparseMlp
-from weightloom.plugins.layers.norms import rms_norm
-from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.layers.routing import softmax_over_chosen
 from weightloom.plugins.specs import hookimpl
 
@@ -38,50 +34,28 @@ class Fields(ExpertFields):
 
 @dataclass(frozen=True)
 class Config:
-    """A config that fits together; `window` None: every layer sees all."""
+    """A config that fits together."""
 
     fields: Fields
-    attention: AttentionShape
-    act: Activation
-    window: int | None
-    rope: RopeConfig
+    dense: DenseConfig
 
 
 def read_config(content: Mapping[str, Any]) -> Config:
     """Read config.json's content; raises ConfigError naming the field that is off."""
     fields = read_experts(Fields, content)
     layer_type = FULL if fields.sliding_window is None else SLIDING
-    ropes = read_rope(content, fields.head_size, fields.max_position_embeddings, 1e6, (layer_type,))
-    return Config(
-        fields,
-        AttentionShape.of(fields, bias=False, out_bias=False),
-        activation(fields.hidden_act),
-        window_of(layer_type, fields.sliding_window),
-        ropes[layer_type],
-    )
+    types, shape = (layer_type,) * fields.num_hidden_layers, AttentionShape.of(fields, bias=False, out_bias=False)
+    return Config(fields, DenseConfig.of(fields, content, types, shape, default_theta=1e6))
 
 
 def build(config: Config) -> CausalLM:
     """Make the module; its parameters are not computed."""
-    fields, rope = config.fields, Rope(config.rope, config.attention.head_dim)
-    norm = rms_norm(fields.rms_norm_eps)
-    blocks = [
-        Block(
-            Attention(config.attention, rope),
-            _mlp(config),
-            fields.hidden_size,
-            norm,
-            config.window,
-        )
-        for _ in range(fields.num_hidden_layers)
-    ]
-    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks)
-    return CausalLM(decoder, fields.tie_word_embeddings)
+    return build_dense(config.dense, fed=lambda _: _mlp(config))
 
 
 def _mlp(config: Config) -> SparseMlp:
     fields = config.fields
-    experts = Experts(fields.num_experts, fields.hidden_size, fields.intermediate_size, config.act)
+    experts = Experts(fields.num_experts, fields.hidden_size, fields.intermediate_size, config.dense.act)
     return SparseMlp(experts, softmax_over_chosen, fields.num_experts_per_tok)
 
 

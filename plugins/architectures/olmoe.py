@@ -15,14 +15,11 @@ import mlx.core as mx
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL, refuse_non_positive_where_given
 from weightloom.plugins.configs.expert_fields import ExpertFields, read_experts
-from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
-from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import AttentionShape, WideNormAttention
-from weightloom.plugins.layers.blocks import Block
 from weightloom.plugins.layers.cuts import EXPERTS, VOCABULARY
-from weightloom.plugins.layers.decoder import CausalLM, Decoder
+from weightloom.plugins.layers.decoder import CausalLM
+from weightloom.plugins.layers.dense import DenseConfig, build_dense
 from weightloom.plugins.layers.experts import Experts, SparseMlp
-from weightloom.plugins.layers.norms import rms_norm
 from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.layers.routing import softmax_over_all, softmax_over_chosen
 from weightloom.plugins.specs import hookimpl
@@ -45,23 +42,20 @@ class Config:
     """A config that fits together."""
 
     fields: Fields
-    attention: AttentionShape
-    act: Activation
-    rope: RopeConfig
+    dense: DenseConfig
 
 
 def read_config(content: Mapping[str, Any]) -> Config:
     """Read config.json's content; raises ConfigError naming the field that is off."""
     fields = read_experts(Fields, content)
     refuse_non_positive_where_given({"clip_qkv": fields.clip_qkv})
-    rope = read_rope(content, fields.head_size, fields.max_position_embeddings)[FULL]
-    return Config(fields, AttentionShape.of(fields), activation(fields.hidden_act), rope)
+    return Config(fields, DenseConfig.of(fields, content, (FULL,) * fields.num_hidden_layers))
 
 
 class ClippedAttention(WideNormAttention):
     """Attention that clips queries, keys and values at `limit`, if any."""
 
-    def __init__(self, shape: AttentionShape, rope: Rope, norm_eps: float, limit: float | None) -> None:
+    def __init__(self, shape: AttentionShape, rope: Rope | None, norm_eps: float, limit: float | None) -> None:
         super().__init__(shape, rope, norm_eps)
         self._limit = limit
 
@@ -75,24 +69,17 @@ class ClippedAttention(WideNormAttention):
 
 def build(config: Config) -> CausalLM:
     """Make the module; its parameters are not computed."""
-    fields, rope = config.fields, Rope(config.rope, config.attention.head_dim)
-    norm = rms_norm(fields.rms_norm_eps)
-    blocks = [
-        Block(
-            ClippedAttention(config.attention, rope, fields.rms_norm_eps, fields.clip_qkv),
-            _mlp(config),
-            fields.hidden_size,
-            norm,
-        )
-        for _ in range(fields.num_hidden_layers)
-    ]
-    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks)
-    return CausalLM(decoder, fields.tie_word_embeddings)
+    fields = config.fields
+    return build_dense(
+        config.dense,
+        lambda shape, rope: ClippedAttention(shape, rope, fields.rms_norm_eps, fields.clip_qkv),
+        fed=lambda _: _mlp(config),
+    )
 
 
 def _mlp(config: Config) -> SparseMlp:
     fields = config.fields
-    experts = Experts(fields.num_experts, fields.hidden_size, fields.intermediate_size, config.act)
+    experts = Experts(fields.num_experts, fields.hidden_size, fields.intermediate_size, config.dense.act)
     router = softmax_over_chosen if fields.norm_topk_prob else softmax_over_all
     return SparseMlp(experts, router, fields.num_experts_per_tok)
 

@@ -13,18 +13,14 @@ from typing import Any
 import mlx.nn as nn
 
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.configs.checks import FULL, SLIDING, layer_types_of, window_of
+from weightloom.plugins.configs.checks import FULL, SLIDING, layer_types_of
 from weightloom.plugins.configs.expert_fields import ExpertFields, read_experts
-from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
-from weightloom.plugins.layers.activations import Activation, activation
-from weightloom.plugins.layers.attention import Attention, AttentionShape
-from weightloom.plugins.layers.blocks import Block
+from weightloom.plugins.layers.attention import AttentionShape
 from weightloom.plugins.layers.cuts import DENSE, EXPERTS
-from weightloom.plugins.layers.decoder import CausalLM, Decoder
+from weightloom.plugins.layers.decoder import CausalLM
+from weightloom.plugins.layers.dense import DenseConfig, build_dense
 from weightloom.plugins.layers.experts import Experts, SparseMlp
 from weightloom.plugins.layers.mlp import GatedMlp
-from weightloom.plugins.layers.norms import rms_norm
-from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.layers.routing import softmax_over_all, softmax_over_chosen
 from weightloom.plugins.specs import hookimpl
 
@@ -52,14 +48,10 @@ class Fields(ExpertFields):
 
 @dataclass(frozen=True)
 class Config:
-    """A config that fits together. `windows` has an entry a layer, `ropes` one a layer type."""
+    """A config that fits together."""
 
     fields: Fields
-    attention: AttentionShape
-    act: Activation
-    layer_types: tuple[str, ...]
-    windows: tuple[int | None, ...]
-    ropes: Mapping[str, RopeConfig]
+    dense: DenseConfig
 
 
 def read_config(content: Mapping[str, Any]) -> Config:
@@ -68,40 +60,20 @@ def read_config(content: Mapping[str, Any]) -> Config:
     slides = fields.use_sliding_window and fields.sliding_window is not None
     every = fields.sliding_window_pattern if slides else None
     types = layer_types_of(fields.layer_types, fields.num_hidden_layers, SLIDING if slides else FULL, every)
-    return Config(
-        fields,
-        AttentionShape.of(fields, norm_eps=fields.rms_norm_eps),
-        activation(fields.hidden_act),
-        types,
-        tuple(window_of(each, fields.sliding_window) for each in types),
-        read_rope(content, fields.head_size, fields.max_position_embeddings, layer_types=types),
-    )
+    shape = AttentionShape.of(fields, norm_eps=fields.rms_norm_eps)
+    return Config(fields, DenseConfig.of(fields, content, types, shape))
 
 
 def build(config: Config) -> CausalLM:
     """Make the module; its parameters are not computed."""
-    fields = config.fields
-    ropes = {name: Rope(rope, config.attention.head_dim) for name, rope in config.ropes.items()}
-    norm = rms_norm(fields.rms_norm_eps)
-    blocks = [
-        Block(
-            Attention(config.attention, ropes[layer_type]),
-            _mlp(config, layer),
-            fields.hidden_size,
-            norm,
-            window,
-        )
-        for layer, (layer_type, window) in enumerate(zip(config.layer_types, config.windows, strict=True))
-    ]
-    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks)
-    return CausalLM(decoder, fields.tie_word_embeddings)
+    return build_dense(config.dense, fed=lambda layer: _mlp(config, layer))
 
 
 def _mlp(config: Config, layer: int) -> nn.Module:
     fields = config.fields
     if not fields.is_sparse(layer):
-        return GatedMlp(fields.hidden_size, fields.intermediate_size, config.act)
-    experts = Experts(fields.num_experts, fields.hidden_size, fields.moe_intermediate_size, config.act)
+        return GatedMlp(fields.hidden_size, fields.intermediate_size, config.dense.act)
+    experts = Experts(fields.num_experts, fields.hidden_size, fields.moe_intermediate_size, config.dense.act)
     router = softmax_over_chosen if fields.norm_topk_prob else softmax_over_all
     return SparseMlp(experts, router, fields.num_experts_per_tok)
 

@@ -68,6 +68,7 @@ def build_dense(
     attention: MakeAttention = Attention,
     mlp: MakeMlp = GatedMlp,
     turns: Sequence[bool] | None = None,
+    fed: Callable[[int], nn.Module] | None = None,
     block: MakeBlock = Block,
     rope: Callable[[RopeConfig, int], Rope] = Rope,
     norm: Callable[[float], Norm] = rms_norm,
@@ -77,8 +78,9 @@ def build_dense(
 ) -> CausalLM:
     """Make the module; its parameters are not computed.
 
-    `turns` says whose heads turn, by layer; without it, all do. `embed_scale` and `finish` are as for `Decoder` and
-    `CausalLM`, the others what makes each part.
+    `turns` says whose heads turn, by layer; without it, all do. `fed` makes the feed-forward layer of a layer, counted
+    from 0, where they differ or are of experts, in the place of `mlp`. `embed_scale` and `finish` are as for `Decoder`
+    and `CausalLM`, the others what makes each part.
     """
     fields = config.fields
     turns = turns or [True] * fields.num_hidden_layers
@@ -87,12 +89,16 @@ def build_dense(
     blocks = [
         block(
             attention(config.attention, ropes[layer_type] if turned else None),
-            mlp(fields.hidden_size, fields.intermediate_size, config.act, fields.mlp_bias),
+            mlp(fields.hidden_size, fields.intermediate_size, config.act, fields.mlp_bias)
+            if fed is None
+            else fed(layer),
             fields.hidden_size,
             normed,
             window,
         )
-        for layer_type, window, turned in zip(config.layer_types, config.windows, turns, strict=True)
+        for layer, (layer_type, window, turned) in enumerate(
+            zip(config.layer_types, config.windows, turns, strict=True)
+        )
     ]
     decoder = Decoder(fields.vocab_size, fields.hidden_size, normed(fields.hidden_size), blocks, embed_scale)
     return model(decoder, fields.tie_word_embeddings, finish)
