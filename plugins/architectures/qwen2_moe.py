@@ -15,7 +15,7 @@ import mlx.nn as nn
 
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL, SLIDING, layer_types_of
-from weightloom.plugins.configs.expert_fields import ExpertFields, read_experts
+from weightloom.plugins.configs.expert_fields import SomeExpertsFields, read_experts
 from weightloom.plugins.layers.attention import AttentionShape
 from weightloom.plugins.layers.cuts import EXPERTS, HEADS, VOCABULARY, gated
 from weightloom.plugins.layers.decoder import CausalLM
@@ -28,7 +28,7 @@ from weightloom.plugins.specs import hookimpl
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fields(ExpertFields):
+class Fields(SomeExpertsFields):
     """What config.json says; defaults are the published ones."""
 
     num_experts: int = 60
@@ -42,13 +42,6 @@ class Fields(ExpertFields):
     use_sliding_window: bool = False
     sliding_window: int | None = 4096
     max_window_layers: int = 28
-    norm_topk_prob: bool = False
-    decoder_sparse_step: int = 1
-    mlp_only_layers: tuple[int, ...] | None = None
-
-    def is_sparse(self, layer: int) -> bool:
-        """Say whether a layer, counted from 0, has experts."""
-        return layer not in (self.mlp_only_layers or ()) and (layer + 1) % self.decoder_sparse_step == 0
 
     def slides(self, layer: int) -> bool:
         """Say whether a layer, counted from 0, has a window where `layer_types` does not say: every other one has."""

@@ -14,7 +14,7 @@ import mlx.nn as nn
 
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL, SLIDING, layer_types_of
-from weightloom.plugins.configs.expert_fields import ExpertFields, read_experts
+from weightloom.plugins.configs.expert_fields import SomeExpertsFields, read_experts
 from weightloom.plugins.layers.attention import AttentionShape
 from weightloom.plugins.layers.cuts import DENSE, EXPERTS
 from weightloom.plugins.layers.decoder import CausalLM
@@ -26,24 +26,16 @@ from weightloom.plugins.specs import hookimpl
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fields(ExpertFields):
+class Fields(SomeExpertsFields):
     """What config.json says; defaults are the published ones."""
 
     num_experts: int
-    moe_intermediate_size: int
     intermediate_size: int = 6144
     num_key_value_heads: int | None = 4
     max_position_embeddings: int = 32768
     use_sliding_window: bool = False
     sliding_window: int | None = 4096
     num_experts_per_tok: int = 8
-    norm_topk_prob: bool = False
-    decoder_sparse_step: int = 1
-    mlp_only_layers: tuple[int, ...] | None = None
-
-    def is_sparse(self, layer: int) -> bool:
-        """Say whether a layer, counted from 0, has experts."""
-        return layer not in (self.mlp_only_layers or ()) and (layer + 1) % self.decoder_sparse_step == 0
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import mlx.nn as nn
 
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL
-from weightloom.plugins.configs.expert_fields import ExpertFields, read_experts
+from weightloom.plugins.configs.expert_fields import SomeExpertsFields, read_experts
 from weightloom.plugins.configs.linear_fields import LinearFields
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.layers.activations import Activation, activation
@@ -38,7 +38,7 @@ from weightloom.plugins.specs import hookimpl
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fields(LinearFields, ExpertFields):
+class Fields(LinearFields, SomeExpertsFields):
     """What config.json says; defaults are the published ones."""
 
     vocab_size: int = 151936
@@ -54,12 +54,6 @@ class Fields(LinearFields, ExpertFields):
     moe_intermediate_size: int = 512
     shared_expert_intermediate_size: int = 512
     norm_topk_prob: bool = True
-    decoder_sparse_step: int = 1
-    mlp_only_layers: tuple[int, ...] | None = None
-
-    def is_sparse(self, layer: int) -> bool:
-        """Say whether a layer, counted from 0, has experts."""
-        return layer not in (self.mlp_only_layers or ()) and (layer + 1) % self.decoder_sparse_step == 0
 
 
 @dataclass(frozen=True)

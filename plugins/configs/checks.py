@@ -22,7 +22,7 @@ _MOST = {
     ("expand",): 2**5,
     # As many for each layer, side by side.
     ("hidden_size_per_layer_input",): 2**14,
-    ("_size", "_size_mlp", "_rank", "n_embd", "n_inner"): WIDEST,
+    ("_size", "_size_mlp", "_rank", "dim", "n_embd", "n_inner"): WIDEST,
 }
 
 

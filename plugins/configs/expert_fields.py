@@ -19,6 +19,23 @@ class ExpertFields(TextFields):
     num_experts_per_tok: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class SomeExpertsFields(ExpertFields):
+    """The same where layers between those with experts may have none, as in Qwen's models.
+
+    A layer has experts if it is not in `mlp_only_layers` and its number, from 1, divides by `decoder_sparse_step`.
+    """
+
+    moe_intermediate_size: int
+    norm_topk_prob: bool = False
+    decoder_sparse_step: int = 1
+    mlp_only_layers: tuple[int, ...] | None = None
+
+    def is_sparse(self, layer: int) -> bool:
+        """Say whether a layer, counted from 0, has experts."""
+        return layer not in (self.mlp_only_layers or ()) and (layer + 1) % self.decoder_sparse_step == 0
+
+
 F = TypeVar("F", bound=ExpertFields)
 
 

@@ -91,8 +91,8 @@ def test_windows() -> None:
     assert field_of("mistral", {"sliding_window": 0}) == "sliding_window"
     assert llama.read_llama({**CONFIGS["llama"], "sliding_window": 5}).windows == (None,) * 3
     off = {**CONFIGS["qwen3_moe"], "sliding_window": 5}
-    assert qwen3_moe.read_config(off).windows == (None,) * 3
-    assert qwen3_moe.read_config({**off, "use_sliding_window": True}).windows == (5,) * 3
+    assert qwen3_moe.read_config(off).dense.windows == (None,) * 3
+    assert qwen3_moe.read_config({**off, "use_sliding_window": True}).dense.windows == (5,) * 3
 
 
 def test_layer_types() -> None:
@@ -106,24 +106,29 @@ def test_layer_types() -> None:
     assert llama.read_llama({**CONFIGS["llama"], "layer_types": None}).layer_types == ("full_attention",) * 3
 
 
+def windows_of(name: str, content: dict[str, Any]) -> Any:
+    read = READERS[name](content)
+    return getattr(read, "dense", read).windows
+
+
 @pytest.mark.parametrize("name", ["llama", "mistral", "qwen3_moe"])
 def test_layer_types_follow_from_a_pattern_where_they_are_not_listed(name: str) -> None:
     slides = {**CONFIGS[name], "num_hidden_layers": 5, "sliding_window": 5, "use_sliding_window": True}
     wanted = (5, None, 5, None, 5)
     for absent in ({}, {"layer_types": None}):
-        assert READERS[name]({**slides, **absent, "sliding_window_pattern": 2}).windows == wanted
+        assert windows_of(name, {**slides, **absent, "sliding_window_pattern": 2}) == wanted
     assert READERS[name]({**slides, "sliding_window_pattern": None}) == READERS[name](slides)
     listed = {"layer_types": ["sliding_attention", "full_attention"] * 2 + ["sliding_attention"]}
-    assert READERS[name]({**slides, **listed, "sliding_window_pattern": 2}).windows == wanted
+    assert windows_of(name, {**slides, **listed, "sliding_window_pattern": 2}) == wanted
     nothing = {**slides, "sliding_window": None, "sliding_window_pattern": 2}
-    assert READERS[name](nothing).windows == (None,) * 5
+    assert windows_of(name, nothing) == (None,) * 5
     for wrong in (0, -2, "2", 2.5, True):
         assert field_of(name, {**slides, "sliding_window_pattern": wrong}) == "sliding_window_pattern"
     assert field_of(name, {**slides, **listed, "sliding_window_pattern": 3}) == "sliding_window_pattern"
 
 
 def test_the_familys_own_defaults() -> None:
-    assert mixtral.read_config(CONFIGS["mixtral"]).rope.rotation.theta == 1e6
+    assert mixtral.read_config(CONFIGS["mixtral"]).dense.ropes["full_attention"].rotation.theta == 1e6
     assert llama.read_llama(CONFIGS["llama"]).ropes["full_attention"].rotation.theta == 1e4
     assert mixtral.read_config(CONFIGS["mixtral"]).fields.rms_norm_eps == 1e-5
 
