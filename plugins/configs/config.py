@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from difflib import get_close_matches
-from math import inf
+from math import isnan
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -87,8 +87,8 @@ def _fitting(value: Any, hint: Any) -> Any:
 
 
 def _listed(item: Any, hint: Any) -> Any:
-    """Give an entry of a list; as one of two limits, infinity is none."""
-    return item if hint is float and item in (-inf, inf) else _fitting(item, hint)
+    """Give an entry of a list, where one beyond all numbers stands for no limit: published configs have 1e308."""
+    return item if hint is float and isinstance(item, float) and not isnan(item) else _fitting(item, hint)
 
 
 def _plain(value: Any, hint: Any) -> Any:

@@ -23,6 +23,7 @@ class Fields:
     bias: bool = False
     window: int | None = None
     kinds: tuple[str, ...] = ()
+    limits: tuple[float, ...] = ()
     mode: Literal["a", "b"] = "a"
     more: Mapping[str, Any] = field(default_factory=dict)
 
@@ -38,7 +39,7 @@ def test_fields_by_name_defaults_and_what_is_not_read() -> None:
     ("name", "value"),
     [
         *(("size", wrong) for wrong in (None, "3", 3.0, True, [3])),
-        *(("eps", wrong) for wrong in ("1e-6", None, True, 10**400)),
+        *(("eps", wrong) for wrong in ("1e-6", None, True, 10**400, 1e39, float("inf"), float("nan"))),
         *(("bias", wrong) for wrong in (0, 1, "no", None)),
         *(("act", wrong) for wrong in (1, None, ["silu"])),
         *(("window", wrong) for wrong in ("4", 4.0, False)),
@@ -51,6 +52,12 @@ def test_a_value_of_another_type_is_an_error_that_names_the_field(name: str, val
     with pytest.raises(ConfigError) as raised:
         read(Fields, {"size": 1, name: value})
     assert raised.value.field == name and name in str(raised.value)
+
+
+def test_a_limit_beyond_all_numbers_is_taken() -> None:
+    assert read(Fields, {"size": 1, "limits": [0, 1e308, float("inf")]}).limits == (0.0, 1e308, float("inf"))
+    with pytest.raises(ConfigError, match="limits"):
+        read(Fields, {"size": 1, "limits": [0.0, float("nan")]})
 
 
 def test_a_field_that_is_needed_and_lacks_is_named() -> None:
