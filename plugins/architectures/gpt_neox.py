@@ -74,7 +74,7 @@ class NeoXAttention(Attention):
 
     def project(self, x: mx.array) -> tuple[mx.array, mx.array, mx.array]:
         """(B, L, hidden_size) -> queries, keys and values, (B, L, heads, head_dim) each."""
-        by_head = self.query_key_value(x).reshape(*x.shape[:2], self._shape.heads, -1)
+        by_head = self.query_key_value(x).reshape(*x.shape[:2], -1, 3 * self._shape.head_dim)
         queries, keys, values = mx.split(by_head, 3, axis=-1)
         return queries, keys, values
 

@@ -19,7 +19,7 @@ class GatedAttention(Attention):
     def __call__(self, x: mx.array, mask: Mask, cache: Cache) -> mx.array:
         """Mix tokens (B, L, hidden_size); `cache` takes their keys and values."""
         both, keys, values = self.projected(x)
-        both = both.reshape(*x.shape[:2], self._shape.heads, 2, self._shape.head_dim)
+        both = both.reshape(*x.shape[:2], -1, 2, self._shape.head_dim)
         mixed = self.attended(both[..., 0, :], self.split(keys), self.split(values), mask, cache)
         return self.out(mixed * mx.sigmoid(both[..., 1, :].flatten(2)), x)
 
