@@ -135,8 +135,10 @@ def _sizes(said: int | tuple[int, ...], count: int) -> tuple[int, ...]:
 def _sparsities(said: float | tuple[float, ...] | None, count: int) -> tuple[float, ...]:
     """Give the share of each layer's gates that are cut off; unsaid, that is 0.95 of the first ten of more layers."""
     sparse = 10 if count > 10 else 0
-    found = (0.95,) * sparse + (0.0,) * (count - sparse) if said is None else said
-    found = (found,) * count if isinstance(found, float) else found
+    if isinstance(said, tuple):
+        found = said
+    else:
+        found = (0.95,) * sparse + (0.0,) * (count - sparse) if said is None else (float(said),) * count
     fine = len(found) == count and all(0 <= share < 1 for share in found)
     refuse_unless(fine, "activation_sparsity_pattern", said, f"shares below 1, for each of {count} layers")
     return found
@@ -166,9 +168,9 @@ class SparseGateMlp(GatedMlp):
 
     def __call__(self, x: mx.array) -> mx.array:
         """(B, L, hidden_size) -> the same shape."""
-        gate = self.gate_proj(x)
+        gate = self["gate_proj"](x)
         cutoff = gate.mean(axis=-1, keepdims=True) + gate.std(axis=-1, keepdims=True) * self._deviations
-        made: mx.array = self.down_proj(self._product(mx.maximum(gate - cutoff, 0), self.up_proj(x)))
+        made: mx.array = self["down_proj"](self._product(mx.maximum(gate - cutoff, 0), self["up_proj"](x)))
         return made
 
 

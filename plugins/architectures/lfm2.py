@@ -208,7 +208,7 @@ class BiasedSparseMlp(SparseMlp):
 
     def choose(self, tokens: mx.array) -> tuple[mx.array, mx.array]:
         """Tokens (N, H) -> the experts of each, (N, k) int, and their weights, (N, k) float32."""
-        shares = mx.sigmoid(self.gate(tokens).astype(mx.float32))
+        shares = mx.sigmoid(self.scores(tokens).astype(mx.float32))
         chosen = best(shares + self.expert_bias if "expert_bias" in self else shares, self._k)
         weights = mx.take_along_axis(shares, chosen, axis=-1)
         return chosen, (normalised(weights, 1e-6) if self._normalised else weights) * self._factor

@@ -120,7 +120,7 @@ class Embeddings(nn.Module):
     def __call__(self, tokens: mx.array) -> mx.array:
         """Tokens (B, L) int -> (B, L, hidden)."""
         # A packed embedding may give bfloat16, whatever the layers compute in.
-        normed: mx.array = self.norm(self.tok_embeddings(tokens).astype(self.norm.weight.dtype))
+        normed: mx.array = self.norm(self.tok_embeddings(tokens).astype(self.norm["weight"].dtype))
         return normed
 
 

@@ -141,7 +141,7 @@ class Embeddings(nn.Module):
         if "token_type_embeddings" in self:
             x = x + self.token_type_embeddings(mx.zeros_like(tokens) if segments is None else segments)
         # Packed embeddings may give bfloat16, whatever the layers compute in.
-        normed: mx.array = self.LayerNorm(x.astype(self.LayerNorm.weight.dtype))
+        normed: mx.array = self.LayerNorm(x.astype(self.LayerNorm["weight"].dtype))
         return normed
 
 

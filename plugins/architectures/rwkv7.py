@@ -144,7 +144,8 @@ class TimeMixing(nn.Module):
         x = without_padding(x, state)
         delta = shifted(x, state, "mixed") - x
         xr, xw, xk, xv, xa, xg = (x + delta * self[f"x_{name}"] for name in MIXED)
-        receptance, key, value = self.r_proj(xr), self.k_proj(xk), without_padding(self.v_proj(xv), state)
+        receptance, key, value = (self[f"{part}_proj"](each) for part, each in (("r", xr), ("k", xk), ("v", xv)))
+        value = without_padding(value, state)
         if "v_lora" in self:
             value = value + (first - value) * mx.sigmoid(self.v_lora(xv))
         else:
@@ -158,7 +159,7 @@ class TimeMixing(nn.Module):
         state.put(0, memory=memory)
         own = (receptance * key * self.r_k).sum(axis=-1, keepdims=True) * value
         mixed = self.g_norm(read.astype(x.dtype)) + own.flatten(2)
-        return self.o_proj(mixed * self.g_lora(xg)), first
+        return self["o_proj"](mixed * self.g_lora(xg)), first
 
     def _by_head(self, x: mx.array) -> mx.array:
         return x.reshape(*x.shape[:2], -1, self._head_dim)

@@ -55,8 +55,9 @@ class Block(nn.Module):
     def __call__(self, x: mx.array, mask: Mask, cache: Cache) -> mx.array:
         """(B, L, hidden_size) -> the same shape."""
         if x.shape[1] == 1 and self._halves is not None and self._halves.holds():
-            entered, *heads = self._halves.before(x)
-            return self._halves.after(x, entered, self.self_attn.through_cache(*heads, mask, cache))
+            entered, queries, keys, values = self._halves.before(x)
+            mixed = self._halves.attention.through_cache(queries, keys, values, mask, cache)
+            return self._halves.after(x, entered, mixed)
         entered = self.input_layernorm(x)
         return self._left(x, entered, self.self_attn(entered, mask, cache))
 

@@ -88,7 +88,7 @@ class Decoder(nn.Module):
     def under(self, mask_of: Callable[[Window], Mask], tokens: mx.array, caches: Sequence[Cache]) -> mx.array:
         """Give hidden states as a call does, under masks of another kind: `mask_of` gives that of a window."""
         first = caches[0]
-        masks = {window: mask_of(window) for window in {layer.window for layer in self.blocks}}
+        masks: dict[Window, Mask] = {window: mask_of(window) for window in {layer.window for layer in self.blocks}}
         norm = self[self._names.norm]
         dtype = norm.weight.dtype
         x = self.through(self._handover.take(self.embed(tokens, first, dtype)), tokens, masks, caches)

@@ -21,7 +21,7 @@ class Halves:
 
     def __init__(self, block: nn.Module, enter: Callable[[mx.array], mx.array], leave: After) -> None:
         """Compile for a block: `enter` makes what attention takes, `leave` what comes after it, see `after`."""
-        attention: Attention = block.self_attn
+        attention: Attention = block["self_attn"]
 
         def before(x: mx.array) -> tuple[mx.array, mx.array, mx.array, mx.array]:
             entered = enter(x)
@@ -30,6 +30,7 @@ class Halves:
         def after(x: mx.array, entered: mx.array, mixed: mx.array) -> mx.array:
             return leave(x, entered, attention.out(mixed, entered))
 
+        self.attention = attention
         self._held = tuple(_held(block))
         self.before = mx.compile(before)
         """x (B, 1, hidden_size) -> what attention takes, and its queries, keys and values (B, heads, 1, head_dim)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -37,7 +38,7 @@ class LatentProducts:
         return self._by_head(self.layer(mx.eye(self.rank, dtype=dtype)).T)
 
     def _packed(self, x: mx.array, part: slice, transpose: bool) -> mx.array:
-        layer = self.layer
+        layer: Any = self.layer
         weight, scales, *biases = (
             self._by_head(layer[name])[:, part] for name in ("weight", "scales", "biases") if name in layer
         )

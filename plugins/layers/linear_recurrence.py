@@ -15,13 +15,13 @@ def linear_recurrence(decay: mx.array, added: mx.array, state: mx.array | None =
     `state`, or 0.
     """
     decay, added = decay.astype(mx.float32), added.astype(mx.float32)
-    state = mx.zeros_like(added[:, 0]) if state is None else state
+    last: mx.array = mx.zeros_like(added[:, 0]) if state is None else state
     made = []
     for start in range(0, added.shape[1], _CHUNK):
         now = slice(start, start + _CHUNK)
-        made.append(states_of(decay[:, now], added[:, now], state))
-        state = made[-1][:, -1]
-    return mx.concatenate(made, axis=1), state
+        made.append(states_of(decay[:, now], added[:, now], last))
+        last = made[-1][:, -1]
+    return mx.concatenate(made, axis=1), last
 
 
 def states_of(decay: mx.array, added: mx.array, state: mx.array) -> mx.array:

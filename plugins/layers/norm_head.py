@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -18,9 +18,10 @@ class _NormHeadLM(CausalLM):
 
     def lengths(self) -> mx.array:
         """Give the lengths, float32, worked out once for the head's weights."""
-        weight = self.lm_head.weight
+        head = self["lm_head"]
+        weight = head.weight
         if self._lengths is None or self._lengths[0] is not weight:
-            found = mx.linalg.norm(_matrix(self.lm_head), axis=self._axis) + _SHORTEST
+            found = mx.linalg.norm(_matrix(head), axis=self._axis) + _SHORTEST
             # Past the module's own way, which would make parameters of them.
             object.__setattr__(self, "_lengths", (weight, found))
         assert self._lengths is not None
@@ -47,7 +48,7 @@ class RowNormHeadLM(_NormHeadLM):
         return (super().head(hidden) / self.lengths()).astype(hidden.dtype)
 
 
-def _matrix(layer: nn.Module) -> mx.array:
+def _matrix(layer: Any) -> mx.array:
     weight = layer.weight
     if isinstance(layer, nn.QuantizedLinear):
         how = (layer.group_size, layer.bits, layer.mode)

@@ -99,7 +99,7 @@ class Rope:
         # A pair that does not turn has an endless period.
         turning = frequencies > 0
         frequencies[~turning] = 1.0
-        return mx.where(mx.array(turning), mx.array((1.0 / frequencies).astype("float32")), mx.inf)
+        return mx.where(mx.array(turning.tolist()), mx.array((1.0 / frequencies).astype("float32")), mx.inf)
 
     def _factors_of(self, head_dim: int) -> mx.array | None:
         factor = self._config.kind.attention_factor(self._config.rotation)

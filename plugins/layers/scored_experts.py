@@ -62,7 +62,7 @@ class ScoredSparseMlp(SparseMlp):
     @property
     def correction(self) -> mx.array | None:
         """What is added to scores to choose, (E,), if anything."""
-        found: mx.array | None = self.gate.get("e_score_correction_bias")
+        found: mx.array | None = self["gate"].get("e_score_correction_bias")
         return found
 
 
