@@ -25,7 +25,8 @@ class Halves:
 
         def before(x: mx.array) -> tuple[mx.array, mx.array, mx.array, mx.array]:
             entered = enter(x)
-            return entered, *attention.heads_of(entered)
+            queries, keys, values = attention.heads_of(entered)
+            return entered, queries, keys, values
 
         def after(x: mx.array, entered: mx.array, mixed: mx.array) -> mx.array:
             return leave(x, entered, attention.out(mixed, entered))
