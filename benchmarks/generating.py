@@ -31,7 +31,7 @@ from benchmarks.support.checkpoints import Model, Sizes, llama, qwen3_moe, write
 from benchmarks.support.ranks import Steps  # noqa: E402
 
 MODELS = ("qwen3_moe", "llama", "llama-4bit")
-WAYS = ("mlx-lm", "weightloom", "weightloom, not fused")
+WAYS = ("mlx-lm", "weightloom", "nothing fused", "q|k|v alone", "gate|up alone", "compiled alone")
 FIGURES = ("prefill 2048", "decode at 16", "decode at 1024")
 MADE = 64
 LEAST = 1.1
@@ -153,11 +153,19 @@ def _rest(steps: Steps, prompt: Sequence[int]) -> float:
     return time.perf_counter() - start
 
 
-def _weightloom(path: Path, fused: bool) -> Steps:
+def _weightloom(path: Path, part: str | None = None) -> Steps:
+    """Load as a user does, or with a part of what is fused by default: "", "self_attn", "mlp" or "compiled"."""
+    from weightloom.plugins.modules.fusing import Fusable, compile_steps
     from weightloom.runtime import load
     from weightloom.runtime.running.decoding import generate_ids
 
-    m = load(path, fuse=fused)
+    m = load(path, fuse=part is None)
+    if part == "compiled":
+        compile_steps(m.model)
+    elif part:
+        for name, each in m.model.named_modules():
+            if name.endswith(part) and isinstance(each, Fusable):
+                each.fuse()
     return lambda prompt, count: generate_ids(m, prompt, count)
 
 
@@ -176,8 +184,11 @@ def _mlx_lm(path: Path) -> Steps:
 
 JOBS: dict[str, Callable[[Path], Any]] = {
     "mlx-lm": _mlx_lm,
-    "weightloom": lambda path: _weightloom(path, fused=True),
-    "weightloom, not fused": lambda path: _weightloom(path, fused=False),
+    "weightloom": _weightloom,
+    "nothing fused": lambda path: _weightloom(path, ""),
+    "q|k|v alone": lambda path: _weightloom(path, "self_attn"),
+    "gate|up alone": lambda path: _weightloom(path, "mlp"),
+    "compiled alone": lambda path: _weightloom(path, "compiled"),
 }
 
 if __name__ == "__main__":
