@@ -1,14 +1,15 @@
-"""Every architecture that comes with the package, by the kit: a class a family, its first cases in every run."""
+"""Every architecture that comes with the package, by the kit: a class a family, some of them in every run."""
 
 import pytest
 
-from tests.families.all import FAMILIES
+from tests.families.all import EVERY_RUN, FAMILIES, in_every_run
 from tests.families.family import Family
 from weightloom.plugins.testing import Conformance, Sample
 
 
 def suite(family: Family, thorough: bool) -> type[Conformance]:
-    cases = family.cases[family.kit :] if thorough else family.cases[: family.kit]
+    first = family.kit if in_every_run(family) else 0
+    cases = family.cases[first:] if thorough else family.cases[:first]
     samples = tuple(
         Sample(
             f"{family.name}: {case.name}",
@@ -27,3 +28,7 @@ def suite(family: Family, thorough: bool) -> type[Conformance]:
 for each in FAMILIES:
     for deep in (False, True):
         globals()[f"Test_{each.name}_{deep}"] = suite(each, deep)
+
+
+def test_what_runs_every_time_is_there() -> None:
+    assert {(family.model_type, family.task) for family in FAMILIES} > EVERY_RUN

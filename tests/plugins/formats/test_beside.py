@@ -50,7 +50,7 @@ def test_an_adapter_stays_beside_what_is_packed(tmp_path: Path, model: str, kind
     np.testing.assert_allclose(np.array(m.model(ids)), np.array(dense.model(ids)), rtol=5e-3, atol=5e-3)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["fp8 blocks", pytest.param("gptq", marks=pytest.mark.thorough)])
 def test_what_is_read_when_it_is_used_is_the_same(tmp_path: Path, kind: str) -> None:
     made = make(tmp_path, "qwen3_moe", VENDORS[kind])
     m = wl.load(made.path, lazy=True)

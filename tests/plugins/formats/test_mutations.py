@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import weightloom as wl
 from tests.plugins.formats.codes import Array, Labelled, Tensors, write
 from tests.plugins.formats.vendors import VENDORS, Made, make
+from tests.strategies import share
 from weightloom.engine.errors import WeightloomError
 from weightloom.plugins.modules.binding import parameters
 
@@ -102,6 +103,7 @@ def test_no_part_of_a_module_can_be_spared(kind: str, renamed: bool) -> None:
         assert loaded(made.config, tensors) is None, name
 
 
+@share(0.3)
 @given(data=st.data(), kind=st.sampled_from(sorted(VENDORS)))
 def test_another_dtype_or_shape_is_refused_or_understood(data: st.DataObject, kind: str) -> None:
     made = checkpoint(kind)
@@ -131,6 +133,7 @@ def shapes(array: Array) -> list[Array]:
     ]
 
 
+@share(0.3)
 @given(data=st.data(), kind=st.sampled_from(sorted(VENDORS)))
 def test_another_section_is_refused_or_understood(data: st.DataObject, kind: str) -> None:
     made = checkpoint(kind)

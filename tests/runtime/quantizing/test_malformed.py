@@ -20,7 +20,7 @@ from weightloom.runtime.converting.conversion import Order, convert
 from weightloom.runtime.quantizing.wish import Quantizing
 
 FORMATS = ["2bit", "3bit", "4bit", "5bit", "6bit", "8bit", "mxfp4", "mxfp8", "nvfp4"]
-NAMES = ["qwen3_moe", pytest.param("llama", marks=pytest.mark.thorough)]
+NAMES = ["llama", pytest.param("qwen3_moe", marks=pytest.mark.thorough)]
 MODULES = {"llama": "model.layers.1.mlp.up_proj", "qwen3_moe": "model.layers.2.mlp.switch_mlp.down_proj"}
 
 
