@@ -6,7 +6,7 @@ Entry-point group `weightloom.plugins`; the entry point's name is the model type
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
@@ -24,6 +24,9 @@ from weightloom.rules.installed import distribution_of, installed_points
 from weightloom.rules.one_way import one_way_notes
 
 GROUP = "weightloom.plugins"
+
+# More names than this are counted, not listed.
+_LISTED = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +174,7 @@ class PluginManager:
         there = [each.name for each in self.architectures(model_type)] or known
         return PluginError(
             f"no installed plugin serves model type {model_type!r}{named}",
-            expected=f"one of {', '.join(there) or '(no plugin is installed)'}",
+            expected=_one_of(there),
             hint=f"{guess}install a package that offers it (entry-point group {self.group}, name {model_type})",
             field="model_type",
         )
@@ -238,6 +241,13 @@ class PluginManager:
 
     def _one_way(self, architecture: Architecture) -> Iterator[str]:
         yield from (f"{architecture.name}: {note}" for note in one_way_notes(architecture.rules))
+
+
+def _one_of(names: Sequence[str]) -> str:
+    """Say what there is: by name, or how many where they would fill a page."""
+    if len(names) > _LISTED:
+        return f"one of the {len(names)} model types that are served (`weightloom arch` lists them)"
+    return f"one of {', '.join(names) or '(no plugin is installed)'}"
 
 
 def _offer(point: EntryPoint) -> Offer:
