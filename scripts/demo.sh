@@ -51,7 +51,7 @@ run convert "$decoder" demo-out/SmolLM2-hf --layout hf
 run verify demo-out/SmolLM2-hf
 run generate demo-out/SmolLM2-hf --chat -p 'What is the capital of France?' --max-tokens 24
 
-compare='import sys, mlx.core as mx, weightloom as wl; from weightloom.plugins.binding import parameters
+compare='import sys, mlx.core as mx, weightloom as wl; from weightloom.plugins.modules.binding import parameters
 a, b = (parameters(wl.load(path).model) for path in sys.argv[1:])
 equal = a.keys() == b.keys() and all(mx.array_equal(a[name], b[name]).item() for name in a)
 print(f"{len(a)} parameters of the GGUF and of what was written from it:", "equal" if equal else "DIFFERENT")
