@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
+from functools import cache
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 from weakref import ref
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 Fill = Callable[[int, memoryview], None]
 _PATIENCE = 5.0
+_LOADS_AT_ONCE = 8
 
 
 def load_arrays(specs: Sequence[TensorSpec], fill: Fill) -> list[mx.array]:
@@ -34,15 +36,21 @@ def load_arrays(specs: Sequence[TensorSpec], fill: Fill) -> list[mx.array]:
     if not specs:
         return []
     file = VirtualFile(specs, fill)
-    with ThreadPoolExecutor(1, "weightloom-mlx") as thread:
-        job = thread.submit(_read, file)
-        try:
-            arrays = job.result()
-        except BaseException as error:
-            file.stop(error)
-            raise
+    job = _threads().submit(_read, file)
+    try:
+        arrays = job.result()
+    except BaseException as error:
+        file.stop(error)
+        wait([job])
+        raise
     file.raise_first()
     return [arrays[str(number)] for number in range(len(specs))]
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    """Give the threads for MLX, the same for every load: with each, MLX starts one of its own that never ends."""
+    return ThreadPoolExecutor(_LOADS_AT_ONCE, "weightloom-mlx")
 
 
 def _read(file: VirtualFile) -> dict[str, mx.array]:
