@@ -11,7 +11,7 @@ CPU := $(if $(filter Linux,$(shell uname -s)),$(comma)cpu)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test demo setup lint format types laws packaging bench oracle oracle-sample vocabularies references clean
+.PHONY: help test demo setup lint format types laws packaging docs bench oracle oracle-sample vocabularies references clean
 
 help:
 	@echo 'make test | demo                  the two to start with'
@@ -19,6 +19,7 @@ help:
 	@echo 'make lint | format | types        ruff; ruff, rewriting files; mypy and pyright'
 	@echo 'make laws                         the property tests, with many more examples'
 	@echo 'make packaging                    build and install in fresh environments'
+	@echo 'make docs                         the documentation, in build/docs'
 	@echo 'make oracle | oracle-sample       compare with torch and transformers (a large install); a part of it'
 	@echo 'make vocabularies                 compare ids with mistral-common and sentencepiece'
 	@echo 'make references                   write the references of tests/golden anew, with the same'
@@ -35,6 +36,10 @@ $(VENV)/stamp-test: pyproject.toml | $(PY)
 
 $(VENV)/stamp-lint: $(VENV)/stamp-test
 	$(PY) -m pip install --quiet -e '.[test,lint$(CPU)]'
+	@touch $@
+
+$(VENV)/stamp-docs: $(VENV)/stamp-test
+	$(PY) -m pip install --quiet -e '.[test,docs$(CPU)]'
 	@touch $@
 
 # torch comes first and exactly, in a step of its own: a range may resolve to a newer and far larger build.
@@ -68,6 +73,9 @@ laws: $(VENV)/stamp-test
 
 packaging: $(VENV)/stamp-test
 	$(PY) -m pytest -m packaging $(ARGS)
+
+docs: $(VENV)/stamp-docs
+	$(PY) -m sphinx --builder html --fail-on-warning --keep-going --nitpicky --quiet docs build/docs $(ARGS)
 
 bench: $(VENV)/stamp-test
 	@set -e; for script in benchmarks/*.py; do $(PY) "$$script" $(ARGS); done

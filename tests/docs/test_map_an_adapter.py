@@ -1,4 +1,4 @@
-"""Every block of docs/adapters-and-heads.md is run, and says what is shown below it."""
+"""Every block of docs/how-to/map-an-adapter-or-a-head.md is run, and says what is shown below it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     write_model(tmp_path / "base", "llama")
     for seed, name in enumerate(("french", "polite")):
         adapter(tmp_path / name, pair(seed=seed))
-    written = run_page(ROOT / "docs" / "adapters-and-heads.md", capsys)
+    written = run_page(ROOT / "docs" / "how-to" / "map-an-adapter-or-a-head.md", capsys)
     assert written
     assert [lint_rules(file) for file in written] == [[] for _ in written]

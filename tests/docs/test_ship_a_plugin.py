@@ -1,4 +1,4 @@
-"""Every block of docs/plugins.md is run, and the page names every group, hook, field and law."""
+"""Every block of docs/how-to/ship-a-plugin.md is run, and the page names every group, hook, field and law."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from weightloom.plugins.testing import Conformance
 from weightloom.runtime.commands.new_plugin import KINDS as WRITTEN
 from weightloom.runtime.inspecting.installed import KINDS
 
-PAGE = ROOT / "docs" / "plugins.md"
+PAGE = ROOT / "docs" / "how-to" / "ship-a-plugin.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 
 

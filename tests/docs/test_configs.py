@@ -1,4 +1,4 @@
-"""Every block of docs/configs.md is run, and says what is shown below it."""
+"""Every block of docs/reference/configs.md is run, and says what is shown below it."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ def test_the_page_does_what_it_says(
     text = "\ufeff{\n" + "\n".join(lines) + json.dumps(rest)[1:-1] + ",\n}\n"
     (folder / "config.json").write_text(text)
     monkeypatch.chdir(tmp_path)
-    run_page(ROOT / "docs" / "configs.md", capsys)
+    run_page(ROOT / "docs" / "reference" / "configs.md", capsys)

@@ -1,4 +1,4 @@
-"""Every block of docs/ties.md is run, and says what is shown below it."""
+"""Every block of docs/explanation/ties.md is run, and says what is shown below it."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     file = t0()
     file["lm_head.weight"] = file["model.embed_tokens.weight"].copy()
     checkpoint(Path("tied-model"), file, {**T0_CONFIG, "tie_word_embeddings": True})
-    (rules,) = run_page(ROOT / "docs" / "ties.md", capsys)
+    (rules,) = run_page(ROOT / "docs" / "explanation" / "ties.md", capsys)
     assert not lint_rules(rules)
