@@ -64,7 +64,7 @@ def load(
     architecture says, "pipeline" gives each rank some of the layers, a Sharding cuts as it says. `dtype` ("bfloat16",
     "float16", "float32", or MLX's own) casts float parameters as `casting` decides ("auto": as the device is); by
     default all stay as they are. `rules` act before those of the architecture. `architecture` settles which plugin
-    where several offer the model type, `task` what the model is to do where the files say another (docs/reference/tasks.md). With
+    where several offer the model type, `task` what the model is to do where the files say another. With
     `lazy` a parameter is read when it is first used, with lazy=False all are read at once; else the variable
     WEIGHTLOOM_MATERIALIZE (lazy, eager) says which, and without it all are but those of towers, which a text prompt
     does not run. Files stay open; one that was written to in place raises CheckpointError at the use. `text_only` loads
@@ -73,7 +73,7 @@ def load(
     before a cast. `adapter` is the directory of an adapter of PEFT or mlx-lm, or several with a scale each, which stay
     beside the parameters; `adapters` switches them. `quantize` packs modules as they are read, by a recipe ("4bit",
     ..., a path, a Recipe); "dense" unpacks what the files hold packed. `fuse` computes products on one input as one
-    (docs/explanation/loading.md), by default on a GPU. Raises PluginError, ConfigError, PlanError, CheckpointError, StorageError.
+    by default on a GPU. Raises PluginError, ConfigError, PlanError, CheckpointError, StorageError.
     """
     mode = asked_mode(lazy)
     refuse_with_lazy(mode, sharding is not None, bool(fuse))
