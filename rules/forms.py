@@ -182,11 +182,12 @@ def _operation(node: Node, ops: Ops, problems: Problems) -> ConversionOp | None:
     if not isinstance(node, Table) or len(node.entries) != 1 or not isinstance(node.entries[0].value, Table):
         problems.add(node.at, f"an op is {show(node)}", expected="its name with its arguments: {Chunk: {dim: 0}}")
         return None
-    entry = node.entries[0]
+    entry, arguments = node.entries[0], node.entries[0].value.entries
     try:
-        return ops.make(entry.key, {arg.key: plain(arg.value) for arg in entry.value.entries})  # type: ignore[union-attr]
+        return ops.make(entry.key, {arg.key: plain(arg.value) for arg in arguments})
     except WeightloomError as error:
-        problems.add(entry.at, error.seen, expected=error.expected, hint=error.hint, code="WL003", field=error.field)
+        at = next((arg.at for arg in arguments if arg.key == error.field), entry.at)
+        problems.add(at, error.seen, expected=error.expected, hint=error.hint, code="WL003", field=error.field)
         return None
 
 

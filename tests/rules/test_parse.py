@@ -191,10 +191,10 @@ def test_a_wrong_file(text: str, said: list[str]) -> None:
         ("- convert: {from: a, to: b, ops: []}", ["6:40: ops is a list"]),
         ("- convert: {from: a, to: b, ops: [Chunk]}", ["6:41: an op is 'Chunk'"]),
         ("- convert: {from: a, to: b, ops: [{Chnk: {dim: 0}}]}", ["6:42: unknown op 'Chnk'"]),
-        ("- convert: {from: a, to: b, ops: [{Chunk: {dm: 0}}]}", ["6:42: Chunk has no argument 'dm'"]),
-        ("- convert: {from: a, to: b, ops: [{Chunk: {dim: a}}]}", ["6:42: Chunk: dim is 'a'"]),
+        ("- convert: {from: a, to: b, ops: [{Chunk: {dm: 0}}]}", ["6:50: Chunk has no argument 'dm'"]),
+        ("- convert: {from: a, to: b, ops: [{Chunk: {dim: a}}]}", ["6:50: Chunk: dim is 'a'"]),
         ("- convert: {from: a, to: b, ops: [{Chunk: {dim: 1e-5}}]}",
-         ["6:42: Chunk: dim is '1e-5'", "6:55: unquoted '1e-5' means different things to different readers of YAML"]),
+         ["6:50: Chunk: dim is '1e-5'", "6:55: unquoted '1e-5' means different things to different readers of YAML"]),
         (r"- {convert: {from: a, to: b, ops: [{Chunk: {}}]}, optional: ['c']}", ["6:68: optional names ['c']"]),
     ],
 )  # fmt: skip
