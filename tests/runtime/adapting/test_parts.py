@@ -59,14 +59,23 @@ def assert_alike(base: Path, how: str, *adapters: Path, size: int = 2, atol: flo
     assert min(each["held"] for each in said) < whole
 
 
-@pytest.mark.parametrize(("how", "size"), [("tensor", 2), ("pipeline", 2), ("pipeline", 3)])
+@pytest.mark.parametrize(
+    ("how", "size"), [("tensor", 2), ("pipeline", 3), pytest.param("pipeline", 2, marks=pytest.mark.thorough)]
+)
 def test_a_decoder_among_ranks(how: str, size: int, tmp_path: Path) -> None:
     base = write_model(tmp_path / "base", "llama", config_of("llama", intermediate_size=48))
     made = adapter(tmp_path / "one", everywhere())
     assert_alike(base, how, made, adapter(tmp_path / "two", pair(seed=4)), size=size)
 
 
-@pytest.mark.parametrize("how", ["tensor", BY_EXPERT, "pipeline"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        BY_EXPERT,
+        pytest.param("tensor", marks=pytest.mark.thorough),
+        pytest.param("pipeline", marks=pytest.mark.thorough),
+    ],
+)
 def test_experts_among_ranks(how: str, tmp_path: Path) -> None:
     base = write_model(tmp_path / "base", "mixtral")
     assert_alike(base, how, adapter(tmp_path / "one", peft_experts() | pair()))
