@@ -1,4 +1,9 @@
+from weightloom.runtime.conformance.laws import AGREEMENT as AGREEMENT
+from weightloom.runtime.conformance.laws import LAWS as LAWS
+from weightloom.runtime.conformance.laws import Law as Law
 from weightloom.runtime.conformance.making import write_checkpoint as write_checkpoint
 from weightloom.runtime.conformance.sample import Sample as Sample
 from weightloom.runtime.conformance.subject import Subject as Subject
 from weightloom.runtime.conformance.suite import Conformance as Conformance
+from weightloom.runtime.conformance.verdict import Verdict as Verdict
+from weightloom.runtime.conformance.verdict import judge as judge

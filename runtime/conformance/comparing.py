@@ -10,7 +10,11 @@ import mlx.core as mx
 import numpy as np
 
 from weightloom.engine.carrier import memory_of, spec_of
+from weightloom.engine.checkpoints.discovery import KEPT_NAME
 from weightloom.runtime.conformance.sample import Array
+
+# Of what a model answers in two ways: sums in another order differ by less.
+EXACT = 1e-4
 
 
 def assert_same_arrays(got: Mapping[str, mx.array], wanted: Mapping[str, mx.array]) -> None:
@@ -31,12 +35,17 @@ def assert_same_but_rounded(got: Mapping[str, mx.array], wanted: Mapping[str, mx
             assert_close(as_numpy(got[name]), as_numpy(array), 2 * float(mx.finfo(array.dtype).eps))
 
 
-def assert_close(got: Array, wanted: Array, tolerance: float) -> None:
-    """Assert answers that differ by no more than `tolerance * max(1, max |wanted|)`."""
+def assert_close(got: Array, wanted: Array, tolerance: float) -> float:
+    """Assert answers that differ by no more than `tolerance * max(1, max |wanted|)`; give the largest difference.
+
+    It is given as a part of `max(1, max |wanted|)`, so that the tolerance is what it is held against.
+    """
     assert got.shape == wanted.shape, f"shape {got.shape}, expected {wanted.shape}"
     assert np.isfinite(got).all(), "not all answers are finite"
-    most, allowed = float(np.abs(got - wanted).max()), tolerance * max(1.0, float(np.abs(wanted).max()))
-    assert most <= allowed, f"differs by {most:.3g}, allowed {allowed:.3g}"
+    scale = max(1.0, float(np.abs(wanted).max()))
+    most = float(np.abs(got - wanted).max())
+    assert most <= tolerance * scale, f"differs by {most:.3g}, allowed {tolerance * scale:.3g}"
+    return most / scale
 
 
 def assert_same_weights(got: Path, wanted: Path) -> None:
@@ -57,6 +66,7 @@ def as_numpy(array: mx.array) -> Array:
 
 
 def stored_arrays(folder: Path) -> dict[str, mx.array]:
-    """Read every tensor of a directory's weight files, by MLX's own reader."""
-    files = [cast("dict[str, mx.array]", mx.load(str(file))) for file in sorted(folder.glob("*.safetensors"))]
-    return {name: array for arrays in files for name, array in arrays.items()}
+    """Read every tensor of a directory's weight files, by MLX's own reader; what is kept beside them is none."""
+    files = [file for file in sorted(folder.glob("*.safetensors")) if file.name != KEPT_NAME]
+    read = [cast("dict[str, mx.array]", mx.load(str(file))) for file in files]
+    return {name: array for arrays in read for name, array in arrays.items()}

@@ -17,7 +17,7 @@ from weightloom.runtime.conformance.subject import Subject
 WRONG: tuple[object, ...] = ("many", [], {}, -1, 10**40, True, None)
 
 
-def is_found_by_every_model_type(subject: Subject) -> None:
+def it_is_found_by_every_model_type(subject: Subject) -> None:
     """An entry point leads from each model type to the architecture, and importing it raises nothing."""
     for model_type in subject.architecture.model_types:
         manager = PluginManager()
@@ -28,7 +28,7 @@ def is_found_by_every_model_type(subject: Subject) -> None:
 
 def every_wrong_field_is_named(subject: Subject) -> None:
     """A field of the wrong type or size is read as it is, or refused by name; nothing but our errors escapes."""
-    config = subject.sample.config
+    config = subject.config
     for field in config:
         if field in subject.sample.unread:
             continue

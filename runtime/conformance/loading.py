@@ -8,29 +8,54 @@ from pathlib import Path
 from typing import cast
 
 import mlx.core as mx
+import numpy as np
 
 from weightloom.engine import Sharding
-from weightloom.engine.carrier import spec_of
+from weightloom.engine.carrier import memory_of, spec_of
 from weightloom.engine.errors import PlanError, WeightloomError
 from weightloom.engine.planning.sharding import Kind
 from weightloom.plugins.modules.binding import parameters
-from weightloom.runtime.conformance.comparing import as_numpy, assert_close, assert_same_arrays, stored_arrays
+from weightloom.runtime.conformance.answering import answers
+from weightloom.runtime.conformance.comparing import assert_close, assert_same_arrays, stored_arrays
+from weightloom.runtime.conformance.sample import Array
 from weightloom.runtime.conformance.subject import Subject
 from weightloom.runtime.loading.loading import load
+from weightloom.runtime.opening.layout_record import MLX
 
 RANKS = 2
 
 
 def parameters_are_as_written(subject: Subject) -> None:
     """Every parameter comes back bit for bit; nothing is missing, unexpected or left out."""
-    m = subject.load()
+    m = subject.loaded
     assert_same_arrays(parameters(m.model), subject.params)
     assert not m.report.missing and not m.report.unexpected, m.report
 
 
+def elements_are_those_of_the_files(subject: Subject) -> None:
+    """Tensors that rules only rename or move have their elements in the parameters, none changed, none twice."""
+    m = subject.loaded
+    stored, params, compared = stored_arrays(subject.folder), parameters(m.model), 0
+    for group in m.plan.groups:
+        whole = sum(spec.nbytes for _, spec in group.taken) == sum(spec.nbytes for _, spec in group.made)
+        if group.program.is_structural and whole:
+            found = _elements([params[name] for name in group.targets], group.program.is_identity)
+            wanted = _elements([stored[name] for name in group.sources], group.program.is_identity)
+            assert np.array_equal(found, wanted), f"{group.sources} became {group.targets} with other elements"
+            compared += 1
+    assert compared, "no tensor is only renamed or moved"
+
+
+def _elements(arrays: list[mx.array], in_order: bool) -> Array:
+    """Give the bits of all elements, sorted where their order is free."""
+    parts = [np.frombuffer(bytes(memory_of(array)), f"u{array.itemsize}") for array in arrays]
+    whole = np.concatenate(parts)
+    return whole if in_order else np.sort(whole)
+
+
 def inference_is_exact(subject: Subject) -> None:
     """The plan foretells each parameter's dtype and shape from headers alone."""
-    plan = subject.load().plan
+    plan = subject.loaded.plan
     made = {name: spec_of(array) for name, array in plan.load().items()}
     told = {name: (spec.dtype, spec.shape) for name, spec in plan.params.items()}
     assert {name: (spec.dtype, spec.shape) for name, spec in made.items()} == told
@@ -38,15 +63,14 @@ def inference_is_exact(subject: Subject) -> None:
 
 def lazy_is_eager(subject: Subject) -> None:
     """A model whose parameters are read when they are used answers as one that was read at once."""
-    eager, lazy = load(subject.folder), load(subject.folder, lazy=True)
-    tokens = subject.tokens()
-    assert_close(as_numpy(lazy.model(tokens)), as_numpy(eager.model(tokens)), 0.0)
+    lazy, tokens = load(subject.folder, lazy=True), subject.tokens()
+    assert_close(answers(lazy.model, tokens), answers(subject.loaded.model, tokens), 0.0)
     assert_same_arrays(parameters(lazy.model), subject.params)
 
 
 def shards_add_up(subject: Subject) -> None:
     """What two ranks read, put together again, is what one reads; a parameter that cannot be cut is refused by name."""
-    plan, kinds = subject.load().plan, subject.architecture.sharding
+    plan, kinds = subject.loaded.plan, subject.architecture.sharding
     ranks = [Sharding(rank, RANKS, cast("Mapping[str, Kind]", kinds)) for rank in range(RANKS)]
     try:
         parts = [plan.load(each) for each in ranks]
@@ -94,16 +118,17 @@ def a_wrong_shape_is_named(subject: Subject) -> None:
 
 
 def _one_name(subject: Subject) -> str:
-    """Give a tensor that alone makes a parameter, so that it can be missed by either name."""
-    plan = subject.load().plan
-    return max(sorted(plan.sources), key=lambda name: len(plan.sources[name].shape))
+    """Give a tensor with as many axes as any that becomes a parameter: its lack can be told by either name."""
+    plan = subject.loaded.plan
+    used = sorted({name for group in plan.groups for name in group.sources})
+    return max(used, key=lambda name: len(plan.sources[name].shape))
 
 
 def _says(text: str, name: str, subject: Subject) -> bool:
     """Whether an error names a tensor, or a parameter that it goes to, as it is or by its template."""
     from weightloom.engine.mapping.shapes import shape_text
 
-    targets = [target for step in subject.load().plan.explain(name) for target in step.after]
+    targets = [target for step in subject.loaded.plan.explain(name) for target in step.after]
     return any(each in text or shape_text(each) in text for each in (name, *targets))
 
 
@@ -116,7 +141,8 @@ def _changed(subject: Subject, change: Callable[[dict[str, mx.array]], object]) 
     change(arrays)
     for file in (*folder.glob("*.safetensors"), *folder.glob("*.index.json")):
         file.unlink()
-    mx.save_safetensors(str(folder / "model.safetensors"), arrays, {"format": "pt"})
+    said = {"format": MLX if subject.sample.layout == MLX else "pt"}
+    mx.save_safetensors(str(folder / "model.safetensors"), arrays, said)
     return folder
 
 

@@ -2,52 +2,69 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import mlx.core as mx
 
-from weightloom.engine.quantizing.quantization import part_names
+from weightloom.engine.quantizing.quantization import Quantization, part_names
+from weightloom.engine.quantizing.recipe import ModuleRule, Recipe
+from weightloom.engine.surgery.glob import Glob
+from weightloom.plugins.modules.binding import parameters
 from weightloom.plugins.modules.quantized import widths
-from weightloom.runtime.conformance.comparing import as_numpy, assert_close, assert_same_weights
+from weightloom.runtime.conformance.answering import answers
+from weightloom.runtime.conformance.comparing import assert_close, assert_same_arrays, assert_same_weights
 from weightloom.runtime.conformance.making import built, write_arrays
+from weightloom.runtime.conformance.saving import other_layouts
 from weightloom.runtime.conformance.subject import Subject
 from weightloom.runtime.loading.loading import load
 
 BITS, GROUP = 4, 32
-EXACT = 1e-4
+RECIPE = Recipe("four bits", (ModuleRule((Glob("**"),), Quantization(BITS, GROUP)),))
 
 
-def packed_answers_are_those_of_the_matrices(subject: Subject) -> None:
+@dataclass(frozen=True)
+class Packed:
+    """All matrices whose rows divide in 4 bits: the parameters, and what they stand for."""
+
+    words: Mapping[str, mx.array]
+    dense: Mapping[str, mx.array]
+
+
+def packed_answers_are_those_of_the_matrices(subject: Subject) -> float:
     """A checkpoint in 4 bits answers as the dense one whose matrices its words stand for, and saves as it was."""
-    found = widths(built(subject.architecture, subject.sample.config))
-    paths = tuple(path for path, columns in found.items() if columns % GROUP == 0)
-    assert paths, f"no matrix has rows of a multiple of {GROUP}: let the sample's sizes be such"
-    packed, dense = _write(subject, paths)
+    found, config, target = _packed(subject), subject.config, subject.new_folder()
+    said = {**config, "quantization": {"group_size": GROUP, "bits": BITS}}
+    packed, dense = subject.new_folder(), subject.new_folder()
+    write_arrays(subject.architecture, said, _layout(subject), found.words, packed)
+    write_arrays(subject.architecture, config, subject.sample.layout, found.dense, dense)
     m = load(packed)
-    assert_close(as_numpy(m.model(subject.tokens())), as_numpy(load(dense).model(subject.tokens())), EXACT)
-    target = subject.new_folder()
     m.save(target)
     assert_same_weights(target, packed)
+    wanted = subject.answers_for(dense, subject.sample.tokens())
+    return assert_close(answers(m.model, subject.tokens()), wanted, subject.sample.tolerance)
 
 
-def _write(subject: Subject, paths: tuple[str, ...]) -> tuple[Path, Path]:
-    """Write the checkpoint with these matrices packed, and with what the packed ones stand for."""
-    packed, dense = dict(subject.params), dict(subject.params)
+def packing_on_load_packs_the_same(subject: Subject) -> None:
+    """What is packed while it is read has the words that its parameters have when MLX packs them."""
+    m = load(subject.folder, quantize=RECIPE)
+    assert_same_arrays(parameters(m.model), _packed(subject).words)
+
+
+def _packed(subject: Subject) -> Packed:
+    """Pack what can be packed, by MLX's own function."""
+    columns = widths(built(subject.architecture, subject.config))
+    paths = [path for path, count in columns.items() if count % GROUP == 0]
+    assert paths, f"no matrix has rows of a multiple of {GROUP}: let the sample's sizes be such"
+    words, dense = dict(subject.params), dict(subject.params)
     for path in paths:
-        name = path if path in packed else f"{path}.weight"
-        parts = mx.quantize(packed[name], GROUP, BITS)
+        name = path if path in subject.params else f"{path}.weight"
+        parts = mx.quantize(subject.params[name], GROUP, BITS)
         dense[name] = mx.dequantize(*parts, GROUP, BITS)
-        packed |= dict(zip(part_names(name), parts, strict=True))
-    config, layout = subject.sample.config, _layout(subject)
-    said = {**config, "quantization": {"group_size": GROUP, "bits": BITS}}
-    places = subject.new_folder(), subject.new_folder()
-    write_arrays(subject.architecture, said, layout, packed, places[0])
-    write_arrays(subject.architecture, config, layout, dense, places[1])
-    return places
+        words |= dict(zip(part_names(name), parts, strict=True))
+    return Packed(words, dense)
 
 
 def _layout(subject: Subject) -> str:
-    from weightloom.runtime.conformance.saving import other_layouts
-
     wanted = subject.sample.quantized_in
     return wanted if wanted in other_layouts(subject) else subject.sample.layout

@@ -10,9 +10,9 @@ from weightloom.runtime.choosing.rule_choice import model_rules
 from weightloom.runtime.conformance.subject import Subject
 
 
-def nothing_is_found(subject: Subject) -> None:
+def the_linter_finds_nothing(subject: Subject) -> None:
     """The linter has nothing to say of the rule files, and every op of the plugin's own rules has an inverse."""
-    rules = model_rules(subject.architecture, subject.sample.config, subject.sample.layout)
+    rules = model_rules(subject.architecture, subject.config, subject.sample.layout)
     files = {rule.place.file for rule in rules if rule.place is not None and rule.place.line is not None}
     found = [finding for file in sorted(files) for finding in lint_rules(_path(file))]
     assert not found, "\n".join(map(str, found))

@@ -1,4 +1,4 @@
-"""What a forward pass owes: the same answers whole, in parts, in a batch, and packed."""
+"""What a forward pass owes: the same answers whole, in parts, and in a batch."""
 
 from __future__ import annotations
 
@@ -6,57 +6,51 @@ from typing import Any
 
 import mlx.core as mx
 
-from weightloom.runtime.conformance.comparing import as_numpy, assert_close
+from weightloom.runtime.conformance.answering import answers, answers_in_parts
+from weightloom.runtime.conformance.comparing import EXACT, assert_close
 from weightloom.runtime.conformance.making import write_checkpoint
 from weightloom.runtime.conformance.subject import Subject
 from weightloom.runtime.loading.loading import load
 
-CHUNK = 7
-EXACT = 1e-4
 
-
-def the_reference_agrees(subject: Subject) -> None:
+def the_reference_agrees(subject: Subject) -> float:
     """Logits, hidden states or scores are those of the independent implementation."""
-    sample = subject.sample
-    assert sample.reference is not None
-    got = as_numpy(subject.load().model(subject.tokens()))
-    assert_close(got, sample.reference(subject.folder, sample.tokens()), sample.tolerance)
+    return assert_close(answers(subject.loaded.model, subject.tokens()), subject.answers, subject.sample.tolerance)
 
 
-def the_cache_changes_nothing(subject: Subject) -> None:
+def the_cache_changes_nothing(subject: Subject) -> float:
     """A prompt in chunks and then token by token has the logits of the whole, and the cache knows how long it is."""
-    model: Any = subject.load().model
-    tokens = subject.tokens()
-    whole, cache = model(tokens), model.make_cache()
-    assert_close(as_numpy(_in_parts(model, tokens, cache)), as_numpy(whole), EXACT)
+    model: Any = subject.loaded.model
+    got = answers_in_parts(model, subject.tokens(), model.make_cache())
+    return assert_close(got, subject.answers, subject.sample.tolerance)
 
 
 def rows_do_not_see_each_other(subject: Subject) -> None:
     """A row of a batch answers as it does alone."""
-    model, tokens = subject.load().model, subject.tokens()
-    assert_close(as_numpy(model(tokens)[1:]), as_numpy(model(tokens[1:])), EXACT)
+    model, tokens = subject.loaded.model, subject.tokens()
+    assert_close(answers(model, tokens)[1:], answers(model, tokens[1:]), EXACT)
 
 
 def later_tokens_change_nothing(subject: Subject) -> None:
     """A generating model's logits depend on what came before, and on nothing that comes after."""
-    model, tokens = subject.load().model, subject.tokens()
+    model, tokens = subject.loaded.model, subject.tokens()
     half = subject.sample.length // 2
-    assert_close(as_numpy(model(tokens)[:, :half]), as_numpy(model(tokens[:, :half])), EXACT)
+    assert_close(answers(model, tokens)[:, :half], answers(model, tokens[:, :half]), EXACT)
 
 
-def padding_changes_nothing(subject: Subject) -> None:
+def padding_changes_nothing(subject: Subject) -> float:
     """Hidden states of the tokens that count, or the scores of rows, are the same with padding behind them."""
-    model, tokens = subject.load().model, subject.tokens()
-    half = subject.sample.length // 2
+    tokens, half = subject.tokens(), subject.sample.length // 2
     mask = mx.broadcast_to(mx.arange(subject.sample.length) < half, tokens.shape).astype(mx.int32)
-    found = model(tokens, mask)
+    found = answers(subject.loaded.model, tokens, mask)
     counted = found if subject.architecture.task == "rerank" else found[:, :half]
-    assert_close(as_numpy(counted), as_numpy(model(tokens[:, :half])), EXACT)
+    wanted = subject.answers_for(subject.folder, subject.sample.tokens()[:, :half])
+    return assert_close(counted, wanted, subject.sample.tolerance)
 
 
 def padding_in_front_changes_nothing(subject: Subject) -> None:
     """In a batch whose caches say how a row is filled up in front, its tokens have the logits that they have alone."""
-    model: Any = subject.load().model
+    model: Any = subject.loaded.model
     tokens, length = subject.tokens(), subject.sample.length
     filled = length // 4
     cut = tokens[1:, : length - filled]
@@ -64,9 +58,9 @@ def padding_in_front_changes_nothing(subject: Subject) -> None:
     cache = model.make_cache()
     for each in cache:
         each.padding = mx.array([0, filled])
-    got = _in_parts(model, batch, cache)
-    assert_close(as_numpy(got[:1]), as_numpy(model(tokens[:1])), EXACT)
-    assert_close(as_numpy(got[1:, filled:]), as_numpy(model(cut)), EXACT)
+    got = answers_in_parts(model, batch, cache)
+    assert_close(got[:1], answers(model, tokens[:1]), EXACT)
+    assert_close(got[1:, filled:], answers(model, cut), EXACT)
 
 
 def the_dtype_is_kept(subject: Subject) -> None:
@@ -76,13 +70,5 @@ def the_dtype_is_kept(subject: Subject) -> None:
         write_checkpoint(subject.sample, subject.architecture, folder, dtype)
         model: Any = load(folder).model
         cached = (model.make_cache(),) if subject.architecture.task == "generate" else ()
-        for answers in (model(subject.tokens()), model(subject.tokens(), *cached)):
-            assert answers.dtype == kind, f"parameters are {dtype}, answers {answers.dtype}"
-
-
-def _in_parts(model: Any, tokens: mx.array, cache: Any) -> mx.array:
-    """Answer the first half of a prompt in chunks, then token by token."""
-    length = tokens.shape[1]
-    starts = [*range(0, length // 2, CHUNK), *range(length // 2 // CHUNK * CHUNK + CHUNK, length)]
-    ends = [*starts[1:], length]
-    return mx.concatenate([model(tokens[:, a:b], cache) for a, b in zip(starts, ends, strict=True)], axis=1)
+        for got in (model(subject.tokens()), model(subject.tokens(), *cached)):
+            assert got.dtype == kind, f"parameters are {dtype}, answers {got.dtype}"

@@ -40,13 +40,13 @@ def published_names_are_written(subject: Subject) -> None:
 def a_save_is_what_was_read(subject: Subject) -> None:
     """Loaded and saved, each weight file has the bytes that it had."""
     target = subject.new_folder()
-    subject.load().save(target)
+    subject.loaded.save(target)
     assert_same_weights(target, subject.folder)
 
 
 def the_inverse_of_the_inverse_is_the_plan(subject: Subject) -> None:
     """A plan that can be turned round says so, and turned round twice it is itself."""
-    plan = subject.load().plan
+    plan = subject.loaded.plan
     assert plan.invertible, f"there is no way back: {plan.report.lossy}"
     assert plan.inverse().inverse() == plan
 

@@ -3,31 +3,22 @@
 import pytest
 
 from tests.families.all import EVERY_RUN, FAMILIES, in_every_run
-from tests.families.family import Family
-from weightloom.plugins.testing import Conformance, Sample
+from tests.families.family import Case, Family
+from tests.families.samples import sample_of
+from weightloom.plugins.testing import Conformance
 
 
-def suite(family: Family, thorough: bool) -> type[Conformance]:
-    first = family.kit if in_every_run(family) else 0
-    cases = family.cases[first:] if thorough else family.cases[:first]
-    samples = tuple(
-        Sample(
-            f"{family.name}: {case.name}",
-            family.config(case),
-            tolerance=family.tolerance,
-            spread=family.spread,
-            published=family.published,
-            quantized_in=family.quantized_in,
-        )
-        for case in cases
-    )
-    made = type(f"Test{'All' * thorough}{family.name}", (Conformance,), {"samples": samples})
-    return pytest.mark.thorough(made) if thorough else made
+def suite(family: Family, cases: tuple[Case, ...]) -> type[Conformance]:
+    samples = tuple(sample_of(family, case) for case in cases)
+    return type(f"Test{family.name}", (Conformance,), {"samples": samples})
 
 
 for each in FAMILIES:
-    for deep in (False, True):
-        globals()[f"Test_{each.name}_{deep}"] = suite(each, deep)
+    first = each.kit if in_every_run(each) else 0
+    if each.cases[:first]:
+        globals()[f"Test_{each.name}"] = suite(each, each.cases[:first])
+    if each.cases[first:]:
+        globals()[f"Test_{each.name}_thorough"] = pytest.mark.thorough(suite(each, each.cases[first:]))
 
 
 def test_what_runs_every_time_is_there() -> None:

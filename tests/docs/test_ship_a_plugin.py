@@ -18,7 +18,7 @@ from tests.guards import ROOT
 from tests.plugins.installed import install_points
 from weightloom.plugins import Architecture, configs, layers
 from weightloom.plugins.specs import INTERFACE, Specs
-from weightloom.plugins.testing import Conformance
+from weightloom.plugins.testing import LAWS, Conformance
 from weightloom.runtime.commands.new_plugin import KINDS as WRITTEN
 from weightloom.runtime.inspecting.installed import KINDS
 
@@ -74,5 +74,6 @@ def test_every_part_is_there_and_can_be_imported(package: ModuleType) -> None:
 
 
 def test_every_law_of_the_kit_is_there() -> None:
-    laws = [name.removeprefix("test_") for name in vars(Conformance) if name.startswith("test_")]
+    of_all_samples = [name.removeprefix("test_") for name in vars(Conformance) if name.startswith("test_every")]
+    laws = [*(law.name for law in LAWS), *of_all_samples]
     assert [law for law in laws if f"`{law}`" not in TEXT] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +42,8 @@ def write(family: Family, case: Case, folder: Path) -> None:
     return None
 
 
-def answers(family: Family, folder: Path, tokens: Array, mask: Array | None = None) -> Array:
-    """Give logits, hidden states or scores (2, ...) for tokens (2, L), by what `folder` holds.
-
-    `mask` (2, L) says by 0 which tokens are none, for models that do not generate.
-    """
+def answers(family: Family, folder: Path, tokens: Array) -> Array:
+    """Give logits, hidden states or scores (2, ...) for tokens (2, L), by what `folder` holds."""
     if family.peer == "mlx_lm":
         from tests.oracle.families import mlx_peer
 
@@ -54,20 +52,9 @@ def answers(family: Family, folder: Path, tokens: Array, mask: Array | None = No
 
     model = _relaid(family, folder) if family.relaid else _loaded(family, folder)
     with torch.no_grad():
-        seen = {} if mask is None else {"attention_mask": torch.tensor(mask.astype(np.int64))}
-        made = model(torch.tensor(tokens.astype(np.int64)), **seen)
+        made = model(torch.tensor(tokens.astype(np.int64)))
     found = made.last_hidden_state if family.task == "embed" else made.logits
     return np.asarray(found.float().numpy())
-
-
-def state(folder: Path) -> dict[str, Array]:
-    """Give the tensors that the reference implementation wrote, by name, as bits."""
-    from safetensors.numpy import load_file
-
-    found: dict[str, Array] = {}
-    for file in sorted(folder.glob("*.safetensors")):
-        found |= load_file(file)
-    return found
 
 
 def config_of(folder: Path) -> dict[str, Any]:
@@ -76,7 +63,7 @@ def config_of(folder: Path) -> dict[str, Any]:
     return content
 
 
-def as_published(config: dict[str, Any], family: Family) -> dict[str, Any]:
+def as_published(family: Family, config: Mapping[str, Any]) -> dict[str, Any]:
     """Give the same config as Transformers 4 wrote it: rotary settings at the top, fields by their older names.
 
     Of rotary settings by layer type that it had no words for, the names alone are older ones.

@@ -1,4 +1,4 @@
-"""Every family against an implementation that is not ours, with configs as Transformers 5 and 4 write them."""
+"""Every family by the conformance kit, on checkpoints and answers of an implementation that is not ours."""
 
 from pathlib import Path
 
@@ -6,7 +6,8 @@ import pytest
 
 from tests.families.all import FAMILIES
 from tests.families.family import Case, Family
-from tests.oracle.families.check import FORMS, compare, written
+from tests.oracle.families.samples import referenced
+from weightloom.plugins.testing import AGREEMENT, judge
 
 pytestmark = pytest.mark.oracle
 
@@ -18,7 +19,6 @@ ALL = [
 
 
 @pytest.mark.parametrize(("family", "case"), ALL)
-def test_it_answers_as_the_reference_does(family: Family, case: Case, tmp_path: Path) -> None:
-    given = written(family, case, tmp_path / "reference")
-    found = {form: compare(given, form) for form in FORMS}
-    assert max(each.worst for each in found.values()) <= family.tolerance, found
+def test_it_agrees_with_the_reference(family: Family, case: Case, tmp_path: Path) -> None:
+    verdict = judge(referenced(family, case), tmp_path, AGREEMENT)
+    assert not verdict.broken, verdict
