@@ -1,0 +1,4 @@
+/* The page of one plan, which is in it. */
+
+startLoom();
+showPicture(JSON.parse(byId("data").textContent));
