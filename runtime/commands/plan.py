@@ -14,12 +14,15 @@ from weightloom.runtime.terminal.text import aligned, plural, size
 if TYPE_CHECKING:
     from weightloom.engine.plan import Plan
     from weightloom.engine.planning.describe import Row
+    from weightloom.runtime.inspecting.reading import Planned
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("path", help="a directory, an index or a file")
     parser.add_argument("--limit", type=count, metavar="N", help="show the first N rows of the table")
+    parser.add_argument("--html", metavar="FILE", help="write it as a page too: one file, to open in a browser")
+    parser.add_argument("--overwrite", action="store_true", help="with --html: replace FILE")
     parser.add_argument("--all", action="store_true", help="list every name that does not fit, not a few of each kind")
     add_text_only(parser)
     add_reading(parser)
@@ -32,19 +35,35 @@ def run(args: argparse.Namespace) -> Outcome:
     from weightloom.runtime.inspecting.reading import planned
     from weightloom.runtime.inspecting.summary import choice_json, choice_lines
 
+    if args.html is not None:
+        from weightloom.engine.disk.single_file import check_free
+
+        check_free(args.html, overwrite=args.overwrite)
     with planned(args.path, wish_of(args)) as found:
         plan = found.plan
         error = found.target.obstacle or problem(plan, strict=True)
         data = {**plan.to_json(), "command": "plan", "path": args.path, "choice": choice_json(found.choice)}
         data["error"] = error.to_json() if error else None
         data["target"] = str(found.target)
+        data["html"] = args.html
+        if args.html is not None:
+            _write_page(found, args)
         head = [*choice_lines(found.choice), f"target      {found.target}", ""]
         verdict = _verdict(plan, found.choice.layout, loads=error is None)
         report = [*plan.report.lines(None)] if args.all else [*plan.report.lines()]
         misfits = [*report, ""] if report else []
         lines = [*head, *_table(plan, args.limit), *misfits, *verdict]
         complaint = f"error: {error}" if error else ""
-        return Outcome(AT_FAULT if error else FINE, data, "\n".join(lines), complaint=complaint)
+        remarks = "" if args.html is None else f"written as a page: {args.html}"
+        return Outcome(AT_FAULT if error else FINE, data, "\n".join(lines), remarks, complaint)
+
+
+def _write_page(found: Planned, args: argparse.Namespace) -> None:
+    from weightloom.engine.disk.single_file import write_single
+    from weightloom.runtime.picture.page import page
+    from weightloom.runtime.picture.planned import picture_of
+
+    write_single(args.html, page(picture_of(found, args.path)).encode(), overwrite=args.overwrite)
 
 
 def _table(plan: Plan, limit: int | None) -> Iterator[str]:

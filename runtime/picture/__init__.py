@@ -1,1 +1,1 @@
-"""A plan to look at: both sides by template, what runs between them, and what does not fit, as a value and as a page."""
+"""A plan to look at: what runs between its two sides, as a value and as a page."""

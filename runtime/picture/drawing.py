@@ -13,7 +13,7 @@ from weightloom.runtime.picture.acting import Acting
 from weightloom.runtime.picture.findings import findings
 from weightloom.runtime.picture.picture import Picture, Row, Totals
 from weightloom.runtime.picture.spelling import spelt
-from weightloom.runtime.picture.strands import strands
+from weightloom.runtime.picture.strands import Strand, strands
 from weightloom.runtime.picture.weaving import Side, Woven, weave
 
 
@@ -53,8 +53,9 @@ def draw(
 def _woven(plan: Plan, wanted: Mapping[str, TensorSpec] | None) -> Woven:
     found = tuple(strands(plan))
     targets = [name for strand in found for name in strand.targets]
-    # As they are made, or as they should be where nothing makes them.
-    specs = {**(wanted or {}), **plan.params}
+    # As they are made; as they should be where nothing makes them, or makes them otherwise.
+    made = plan.params.keys() - {record.parameter for record in plan.report.mismatched}
+    specs = {**plan.params, **(wanted or {}), **{name: plan.params[name] for name in made}}
     return weave(found, _side(plan.sources, plan.sources), _side(targets, specs, wanted or _by_source(plan)))
 
 
@@ -71,7 +72,7 @@ def _by_source(plan: Plan) -> Iterable[str]:
 
 
 def _with_steps(woven: Woven, acting: Acting) -> tuple[Row, ...]:
-    of_row = {}
+    of_row: dict[int, Strand] = {}
     for strand, thread in zip(woven.strands, woven.threads, strict=True):
         for place in thread.left:
             of_row.setdefault(place, strand)

@@ -25,7 +25,9 @@ class Spelling:
     numbers: tuple[int, ...]
 
     def __str__(self) -> str:
-        return self.parts[0] + "".join(f"{number}{part}" for number, part in zip(self.numbers, self.parts[1:], strict=True))
+        return self.parts[0] + "".join(
+            f"{number}{part}" for number, part in zip(self.numbers, self.parts[1:], strict=True)
+        )
 
 
 def spelt(names: Iterable[str]) -> dict[str, Spelling]:

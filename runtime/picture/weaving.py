@@ -30,8 +30,8 @@ class Side:
     def alike(self, name: str) -> _Alike:
         """Give what a name has alike with the others of its row."""
         spec = self.specs.get(name)
-        known = (None, None) if spec is None else (spec.dtype, spec.shape)
-        return (self.spellings[name].parts, *known)
+        parts = self.spellings[name].parts
+        return (parts, None, None) if spec is None else (parts, spec.dtype, spec.shape)
 
     def rows(self, names: Iterable[str]) -> dict[_Alike, list[str]]:
         """Put names together that are one row, in the order in which they come."""
@@ -100,14 +100,19 @@ def _key(strand: Strand, left: Side, right: Side) -> object:
     if not (strand.sources and strand.targets):
         return (strand.kind, strand.rule, strand.note)
     how = (None, None) if group is None else (group.rule, group.program)
-    return (strand.kind, strand.rule, strand.note, how, tuple(left.rows(strand.sources)), tuple(right.rows(strand.targets)))
+    return (
+        strand.kind,
+        strand.rule,
+        strand.note,
+        how,
+        tuple(left.rows(strand.sources)),
+        tuple(right.rows(strand.targets)),
+    )
 
 
 def _rank(strand: Strand, left: Side, right: Side) -> tuple[int, int]:
-    if strand.kind in PROBLEMS:
-        group = PROBLEMS.index(strand.kind)
-    else:
-        group = len(PROBLEMS) + (not strand.targets)
+    kind = strand.kind
+    group = PROBLEMS.index(kind) if kind in PROBLEMS else len(PROBLEMS) + (not strand.targets)
     places = [right.order.get(name) for name in strand.targets] or [left.order.get(name) for name in strand.sources]
     return group, min((place for place in places if place is not None), default=len(right.order))
 

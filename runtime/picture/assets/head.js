@@ -17,9 +17,6 @@ function showHead(picture) {
     ),
     element("dl", { class: "tiles" }, tiles.map(([label, value, more]) =>
       element("div", {}, element("dt", {}, label), element("dd", {}, value), element("dd", { class: "less" }, more)))),
-    element("details", { class: "decided" }, element("summary", {}, "How this was decided"),
-      element("dl", {}, Object.entries(picture.facts).map(([label, text]) =>
-        [element("dt", {}, label), element("dd", {}, text)]))),
   );
   document.title = `${picture.title} — weightloom`;
 }
@@ -32,14 +29,9 @@ function showProblems(picture) {
   byId("problems").replaceChildren(
     ...(picture.error && !wrong.length ? [obstacle(picture.error)] : []),
     ...(wrong.length ? [element("div", { class: "cards" }, wrong.map((problem) => card(picture, problem)))] : []),
-    ...advice(picture, wrong).map((text) => element("p", { class: "hint" }, element("b", {}, "To do "), text)),
-    ...rest.map((problem) => remark(problem)),
+    ...picture.hints.map((text) => element("p", { class: "hint" }, element("b", {}, "To do "), text)),
+    element("div", { class: "remarks" }, decided(picture), rest.map((problem) => remark(problem))),
   );
-}
-
-function advice(picture, wrong) {
-  if (picture.hints.length) return picture.hints;
-  return wrong.length && picture.error && picture.error.hint ? [picture.error.hint] : [];
 }
 
 function obstacle(error) {
@@ -66,6 +58,11 @@ function link(picture, { side, row, place }) {
   const count = found.count > 1 ? ` ×${found.count.toLocaleString("en")}` : "";
   return element("button", { type: "button", class: "link", onclick: () => jump(place, side, row) },
     element("code", {}, templateText(found)), element("span", { class: "less" }, ` ${spec(found)}${count}`));
+}
+
+function decided(picture) {
+  const facts = Object.entries(picture.facts).map(([label, text]) => [element("dt", {}, label), element("dd", {}, text)]);
+  return element("details", { class: "decided" }, element("summary", {}, "How this was decided"), element("dl", {}, facts));
 }
 
 function remark(problem) {

@@ -4,6 +4,7 @@ function inspect(picture, place, rowPlace) {
   const thread = picture.threads[place];
   const rows = rowPlace && rowPlace.side === "left" ? [rowPlace.place] : thread.left;
   const numbers = [...new Set(rows.flatMap((at) => picture.left[at].steps))];
+  byId("inspector").classList.add("filled");
   byId("inspector").replaceChildren(
     element("section", {}, element("h3", {}, swatch(thread.kind), " ", thread.kind), ...facts(picture, thread)),
     element("section", {}, element("h3", {}, "Shapes"), shapes(picture, thread, rowPlace)),
@@ -61,5 +62,6 @@ function inspectNothing(picture) {
   const text = picture.threads.length
     ? "Point at a row or a thread to see its rule. Enter opens a row's names, the arrow keys go from row to row, / searches."
     : "There is nothing to see: no tensor and no parameter.";
+  byId("inspector").classList.remove("filled");
   byId("inspector").replaceChildren(element("p", { class: "meaning" }, text));
 }
