@@ -19,16 +19,16 @@ from weightloom.plugins.configs.config import read, refuse_unless
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.attention import Attention, AttentionShape
-from weightloom.plugins.layers.cache import Cache, make_cache
 from weightloom.plugins.layers.cuts import HEADS, PLAIN, VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
-from weightloom.plugins.layers.masks import Mask, Window
+from weightloom.plugins.layers.mixer_block import MixerBlock, Parts
 from weightloom.plugins.layers.norms import rms_norm
 from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.layers.xielu import Xielu
 from weightloom.plugins.specs import hookimpl
 
 XIELU = "xielu"
+PARTS = Parts(mixer_norm="attention_layernorm", mlp_norm="feedforward_layernorm")
 _ROPE = {
     "rope_type": "llama3",
     "factor": 8.0,
@@ -83,35 +83,20 @@ class ApertusMlp(nn.Module):
         return self.down_proj(self.act_fn(self.up_proj(x)))
 
 
-class ApertusBlock(nn.Module):
-    """Attention, then a feed-forward layer, each after a norm that is named for it."""
-
-    window: Window = None
-
-    def __init__(self, config: Config, rope: Rope) -> None:
-        super().__init__()
-        fields, norm = config.fields, rms_norm(config.fields.rms_norm_eps)
-        self.self_attn = Attention(config.attention, rope)
-        self.mlp = ApertusMlp(fields.hidden_size, fields.intermediate_size)
-        self.attention_layernorm = norm(fields.hidden_size)
-        self.feedforward_layernorm = norm(fields.hidden_size)
-
-    def __call__(self, x: mx.array, mask: Mask, cache: Cache) -> mx.array:
-        """(B, L, hidden_size) -> the same shape."""
-        x = x + self.self_attn(self.attention_layernorm(x), mask, cache)
-        added: mx.array = self.mlp(self.feedforward_layernorm(x))
-        return x + added
-
-    def make_cache(self) -> Cache:
-        """Give an empty cache."""
-        return make_cache(self.window)
-
-
 def build(config: Config) -> CausalLM:
     """Make the module; its parameters are not computed."""
     fields, norm = config.fields, rms_norm(config.fields.rms_norm_eps)
     rope = Rope(config.rope, config.attention.head_dim)
-    blocks = [ApertusBlock(config, rope) for _ in range(fields.num_hidden_layers)]
+    blocks = [
+        MixerBlock(
+            Attention(config.attention, rope),
+            ApertusMlp(fields.hidden_size, fields.intermediate_size),
+            fields.hidden_size,
+            norm,
+            PARTS,
+        )
+        for _ in range(fields.num_hidden_layers)
+    ]
     decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks)
     return CausalLM(decoder, fields.tie_word_embeddings)
 

@@ -11,21 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import mlx.core as mx
-import mlx.nn as nn
-
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL
 from weightloom.plugins.configs.config import read
 from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.attention import AttentionShape
-from weightloom.plugins.layers.cache import Cache, make_cache
+from weightloom.plugins.layers.blocks import SandwichBlock
 from weightloom.plugins.layers.cuts import FUSED, HEADS, VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM
 from weightloom.plugins.layers.dense import DenseConfig, build_dense
-from weightloom.plugins.layers.masks import Mask, Window
 from weightloom.plugins.layers.mlp import FusedMlp
-from weightloom.plugins.layers.norms import Norm
 from weightloom.plugins.layers.rope import interleaved
 from weightloom.plugins.specs import hookimpl
 
@@ -49,30 +44,15 @@ def read_config(content: Mapping[str, Any]) -> DenseConfig:
     return DenseConfig.of(fields, content, (FULL,) * fields.num_hidden_layers, shape, default_part=0.5)
 
 
-class Glm4Block(nn.Module):
+class Glm4Block(SandwichBlock):
     """Attention and feed-forward layer, each between two norms."""
 
-    def __init__(
-        self, attention: nn.Module, mlp: nn.Module, hidden_size: int, norm: Norm, window: Window = None
-    ) -> None:
-        super().__init__()
-        self.window = window
-        self.self_attn = attention
-        self.mlp = mlp
-        self.input_layernorm = norm(hidden_size)
-        self.post_self_attn_layernorm = norm(hidden_size)
-        self.post_attention_layernorm = norm(hidden_size)
-        self.post_mlp_layernorm = norm(hidden_size)
-
-    def __call__(self, x: mx.array, mask: Mask, cache: Cache) -> mx.array:
-        """(B, L, hidden_size) -> the same shape."""
-        x = x + self.post_self_attn_layernorm(self.self_attn(self.input_layernorm(x), mask, cache))
-        added: mx.array = self.post_mlp_layernorm(self.mlp(self.post_attention_layernorm(x)))
-        return x + added
-
-    def make_cache(self) -> Cache:
-        """Give an empty cache."""
-        return make_cache(self.window)
+    norms = (
+        "input_layernorm",
+        "post_self_attn_layernorm",
+        "post_attention_layernorm",
+        "post_mlp_layernorm",
+    )
 
 
 def build_glm(config: DenseConfig) -> CausalLM:

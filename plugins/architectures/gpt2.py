@@ -21,14 +21,15 @@ from weightloom.plugins.configs.checks import head_dim_of, refuse_non_positive
 from weightloom.plugins.configs.config import read, refuse_unless
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import AttentionShape, FusedAttention
-from weightloom.plugins.layers.cache import Cache, make_cache, positions_of
+from weightloom.plugins.layers.cache import Cache, positions_of
 from weightloom.plugins.layers.decoder import CausalLM, Decoder, Layer, Names
-from weightloom.plugins.layers.masks import Mask, Window
+from weightloom.plugins.layers.mixer_block import MixerBlock, Parts
 from weightloom.plugins.layers.mlp import PlainMlp
 from weightloom.plugins.layers.norms import layer_norm
 from weightloom.plugins.specs import hookimpl
 
 TURNED = WeightConverter(r"\.(c_attn|c_proj|c_fc)\.weight", r".\1.weight", [Transpose(0, 1)])
+PARTS = Parts("attn", "ln_1", "mlp", "ln_2")
 _SIZES = ("vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "layer_norm_epsilon")
 
 
@@ -109,27 +110,10 @@ class GPT2Attention(FusedAttention):
         return made
 
 
-class GPT2Block(nn.Module):
-    """Attention, then a feed-forward layer, each after a norm."""
-
-    window: Window = None
-
-    def __init__(self, config: Config, shape: AttentionShape) -> None:
-        super().__init__()
-        size, norm = config.fields.n_embd, layer_norm(config.fields.layer_norm_epsilon)
-        self.ln_1 = norm(size)
-        self.attn = GPT2Attention(shape, None)
-        self.ln_2 = norm(size)
-        self.mlp = PlainMlp(size, config.inner, config.act, bias=True, names=("c_fc", "c_proj"))
-
-    def __call__(self, x: mx.array, mask: Mask, cache: Cache) -> mx.array:
-        """(B, L, hidden_size) -> the same shape."""
-        x = x + self.attn(self.ln_1(x), mask, cache)
-        return x + self.mlp(self.ln_2(x))
-
-    def make_cache(self) -> Cache:
-        """Give an empty cache."""
-        return make_cache(self.window)
+def _block(config: Config, shape: AttentionShape) -> MixerBlock:
+    size, norm = config.fields.n_embd, layer_norm(config.fields.layer_norm_epsilon)
+    mlp = PlainMlp(size, config.inner, config.act, bias=True, names=("c_fc", "c_proj"))
+    return MixerBlock(GPT2Attention(shape, None), mlp, size, norm, PARTS)
 
 
 class GPT2Decoder(Decoder):
@@ -163,7 +147,7 @@ def rewrite_rules(rules: RuleSet, config: Mapping[str, Any]) -> RuleSet:
 
 def build(config: Config) -> CausalLM:
     """Make the module; its parameters are not computed."""
-    decoder = GPT2Decoder(config.fields, [GPT2Block(config, shape) for shape in config.attention])
+    decoder = GPT2Decoder(config.fields, [_block(config, shape) for shape in config.attention])
     model = CausalLM(decoder, config.fields.tie_word_embeddings)
     model.max_length = config.fields.n_positions
     return model

@@ -23,14 +23,15 @@ from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.configs.text_fields import TextFields
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
-from weightloom.plugins.layers.cache import Cache, make_cache
 from weightloom.plugins.layers.decoder import CausalLM, Decoder, Names
-from weightloom.plugins.layers.masks import Mask, Window
+from weightloom.plugins.layers.mixer_block import MixerBlock, Parts
 from weightloom.plugins.layers.mlp import PlainMlp
 from weightloom.plugins.layers.norms import layer_norm
 from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.specs import hookimpl
 
+PARTS = Parts(mixer="attention")
+MLP_NAMES = ("dense_h_to_4h", "dense_4h_to_h")
 PUBLISHED_NAMES = {"rotary_pct": "partial_rotary_factor", "rotary_emb_base": "rope_theta"}
 
 
@@ -84,39 +85,31 @@ class NeoXAttention(Attention):
         return made
 
 
-class NeoXBlock(nn.Module):
-    """Attention and a feed-forward layer, each after a norm of its own, side by side if `parallel`."""
+class ParallelNeoXBlock(MixerBlock):
+    """The usual block, but that the feed-forward layer gets what came, under its own norm."""
 
-    window: Window = None
-
-    def __init__(self, config: Config, rope: Rope) -> None:
-        super().__init__()
-        fields = config.fields
-        norm = layer_norm(fields.layer_norm_eps)
-        names = ("dense_h_to_4h", "dense_4h_to_h")
-        self._parallel = fields.use_parallel_residual
-        self.attention = NeoXAttention(config.attention, rope)
-        self.mlp = PlainMlp(fields.hidden_size, fields.intermediate_size, config.act, bias=True, names=names)
-        self.input_layernorm = norm(fields.hidden_size)
-        self.post_attention_layernorm = norm(fields.hidden_size)
-
-    def __call__(self, x: mx.array, mask: Mask, cache: Cache) -> mx.array:
-        """(B, L, hidden_size) -> the same shape."""
-        attended = x + self.attention(self.input_layernorm(x), mask, cache)
-        return attended + self.mlp(self.post_attention_layernorm(x if self._parallel else attended))
-
-    def make_cache(self) -> Cache:
-        """Give an empty cache."""
-        return make_cache(self.window)
+    def left(self, x: mx.array, entered: mx.array, mixed: mx.array) -> mx.array:
+        """Add what the two make of x."""
+        return x + mixed + self.fed(self["post_attention_layernorm"](x))
 
 
 def build(config: Config) -> CausalLM:
     """Make the module; its parameters are not computed."""
     fields, rope = config.fields, Rope(config.rope, config.attention.head_dim)
-    blocks = [NeoXBlock(config, rope) for _ in range(fields.num_hidden_layers)]
-    norm = layer_norm(fields.layer_norm_eps)(fields.hidden_size)
+    norm = layer_norm(fields.layer_norm_eps)
+    block = ParallelNeoXBlock if fields.use_parallel_residual else MixerBlock
+    blocks = [
+        block(
+            NeoXAttention(config.attention, rope),
+            PlainMlp(fields.hidden_size, fields.intermediate_size, config.act, bias=True, names=MLP_NAMES),
+            fields.hidden_size,
+            norm,
+            PARTS,
+        )
+        for _ in range(fields.num_hidden_layers)
+    ]
     names = Names(embedding="embed_in", norm="final_layer_norm", decoder="gpt_neox")
-    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm, blocks, names=names)
+    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks, names=names)
     return CausalLM(decoder, fields.tie_word_embeddings)
 
 

@@ -24,11 +24,11 @@ from weightloom.plugins.configs.expert_fields import ExpertFields, read_experts
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
-from weightloom.plugins.layers.cache import make_cache
 from weightloom.plugins.layers.cuts import EXPERTS, HEADS, VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
 from weightloom.plugins.layers.experts import Experts, SparseMlp
 from weightloom.plugins.layers.masks import Mask, Window
+from weightloom.plugins.layers.mixing import MixingBlock
 from weightloom.plugins.layers.norms import Norm, rms_norm
 from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.layers.routing import softmax_over_chosen
@@ -135,7 +135,7 @@ class Factors:
         return x * self.kept + made * self.added
 
 
-class NormedSumBlock(nn.Module):
+class NormedSumBlock(MixingBlock):
     """Attention, then experts: each gets what is normed, which is also what its output is added to."""
 
     def __init__(
@@ -146,23 +146,25 @@ class NormedSumBlock(nn.Module):
         factors: tuple[Factors, Factors],
         window: Window,
     ) -> None:
-        super().__init__()
-        self.window = window
-        self._factors = factors
+        super().__init__(window)
+        self._of_attention, self._of_mlp = factors
         self.self_attn = attention
         self.mlp = mlp
         self.input_layernorm, self.post_attention_layernorm = norms
 
-    def __call__(self, x: mx.array, mask: Mask, cache: Any) -> mx.array:
-        """(B, L, hidden_size) -> the same shape."""
-        of_attention, of_mlp = self._factors
-        x = self.input_layernorm(x)
-        x = self.post_attention_layernorm(of_attention.sum(x, self.self_attn(x, mask, cache)))
-        return of_mlp.sum(x, self.mlp(x))
+    def entered(self, x: mx.array) -> mx.array:
+        """(B, L, hidden_size) -> the same, normed."""
+        normed: mx.array = self.input_layernorm(x)
+        return normed
+
+    def left(self, x: mx.array, entered: mx.array, mixed: mx.array) -> mx.array:
+        """Add what each of the two makes to what it was given."""
+        normed = self.post_attention_layernorm(self._of_attention.sum(entered, mixed))
+        return self._of_mlp.sum(normed, self.mlp(normed))
 
     def make_cache(self) -> Any:
         """Give an empty cache: a state, or keys and values."""
-        return StateCache() if isinstance(self.self_attn, LightningAttention) else make_cache(self.window)
+        return StateCache() if isinstance(self.self_attn, LightningAttention) else super().make_cache()
 
 
 def build(config: Config) -> CausalLM:

@@ -22,11 +22,11 @@ from weightloom.plugins.configs.config import read, refuse_unless
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.layers.activations import silu, softplus
 from weightloom.plugins.layers.attention import AttentionShape, FusedAttention
-from weightloom.plugins.layers.cache import make_cache
 from weightloom.plugins.layers.convolution import CausalConv1d
 from weightloom.plugins.layers.cuts import FUSED, VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
-from weightloom.plugins.layers.masks import Mask, Window
+from weightloom.plugins.layers.masks import Mask
+from weightloom.plugins.layers.mixing import MixingBlock
 from weightloom.plugins.layers.mlp import FusedMlp
 from weightloom.plugins.layers.norms import zero_centred_norm
 from weightloom.plugins.layers.rope import Rope
@@ -149,14 +149,15 @@ class Mixer(nn.Module):
         return mx.fast.rms_norm(x, self[name], self._eps)
 
 
-class Plamo2Block(nn.Module):
+class Plamo2Block(MixingBlock):
     """A mixer of tokens, then a feed-forward layer, each between two norms."""
 
+    mixer_name = "mixer"
+
     def __init__(self, config: Config, rope: Rope, layer: int) -> None:
-        super().__init__()
         fields = config.fields
         size, eps, attends = fields.hidden_size, fields.rms_norm_eps, fields.attends(layer)
-        self.window: Window = fields.window(layer) if attends else None
+        super().__init__(fields.window(layer) if attends else None)
         self._attends = attends
         self.mixer = NormedAttention(config.attention, rope) if attends else Mixer(fields)
         self.mlp = FusedMlp(size, fields.intermediate_size, silu)
@@ -165,15 +166,20 @@ class Plamo2Block(nn.Module):
         self.pre_mlp_norm = zero_centred_norm(eps)(size)
         self.post_mlp_norm = zero_centred_norm(eps, 5**-1.5)(size)
 
-    def __call__(self, x: mx.array, mask: Mask, cache: Any) -> mx.array:
-        """(B, L, hidden_size) -> the same shape."""
-        x = x + self.post_mixer_norm(self.mixer(self.pre_mixer_norm(x), mask, cache))
+    def entered(self, x: mx.array) -> mx.array:
+        """(B, L, hidden_size) -> the same, normed."""
+        normed: mx.array = self.pre_mixer_norm(x)
+        return normed
+
+    def left(self, x: mx.array, entered: mx.array, mixed: mx.array) -> mx.array:
+        """Add what the two make, normed."""
+        x = x + self.post_mixer_norm(mixed)
         added: mx.array = self.post_mlp_norm(self.mlp(self.pre_mlp_norm(x)))
         return x + added
 
     def make_cache(self) -> Any:
         """Give an empty cache."""
-        return make_cache(self.window) if self._attends else StateCache()
+        return super().make_cache() if self._attends else StateCache()
 
 
 def build(config: Config) -> CausalLM:

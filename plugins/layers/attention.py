@@ -112,9 +112,10 @@ class Attention(nn.Module):
 
     def projected(self, x: mx.array) -> Sequence[mx.array]:
         """(B, L, hidden_size) -> what `q_proj`, `k_proj` and `v_proj` make of it."""
-        if self._joined is not None and self._joined.holds(self.q_proj, self.k_proj, self.v_proj):
+        if self._joined is not None and self._joined.holds(self["q_proj"], self["k_proj"], self["v_proj"]):
             return self._joined(x)
-        return self.q_proj(x), self.k_proj(x), self.v_proj(x)
+        # By item: it is looked up for each layer of each token, and as an attribute that takes five times as long.
+        return self["q_proj"](x), self["k_proj"](x), self["v_proj"](x)
 
     def fuse(self) -> bool:
         """Compute queries, keys and values as one product, where their matrices are of one kind."""
@@ -124,13 +125,13 @@ class Attention(nn.Module):
 
     def normed(self, queries: mx.array, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array, mx.array]:
         """Norm queries and keys, (B, L, heads, head_dim) each."""
-        return self.q_norm(queries), self.k_norm(keys), values
+        return self["q_norm"](queries), self["k_norm"](keys), values
 
     def placed(self, queries: mx.array, keys: mx.array, position: int | mx.array) -> tuple[mx.array, mx.array]:
         """Put positions into queries and keys, (B, heads, L, head_dim) each, the first token at `position`."""
         if self._rope is None:
             return queries, keys
-        return self._rope(queries, position), self._rope.kept(keys, position)
+        return self._rope.both(queries, keys, position)
 
     def mixed(self, queries: mx.array, keys: mx.array, values: mx.array, mask: Mask) -> mx.array:
         """Mix values, (B, heads, L, head_dim)."""
@@ -138,7 +139,7 @@ class Attention(nn.Module):
 
     def out(self, mixed: mx.array, x: mx.array) -> mx.array:
         """(B, L, heads * head_dim) -> (B, L, hidden_size); `x` is what attention was called with."""
-        made: mx.array = self.o_proj(mixed)
+        made: mx.array = self["o_proj"](mixed)
         return made
 
     @property

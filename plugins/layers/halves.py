@@ -6,37 +6,51 @@ every token: only what a cache holds grows, and is left between the two.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import mlx.core as mx
 import mlx.nn as nn
 
 from weightloom.plugins.layers.attention import Attention
+from weightloom.plugins.layers.masks import Mask
 
-After = Callable[[mx.array, mx.array, mx.array], mx.array]
+
+class Parted(Protocol):
+    """What is compiled of a block: all but its attention."""
+
+    def entered(self, x: mx.array) -> mx.array:
+        """Give what attention takes of what came, (B, L, hidden_size)."""
+        ...
+
+    def left(self, x: mx.array, entered: mx.array, mixed: mx.array) -> mx.array:
+        """Give what the block makes of x, where attention has made `mixed` of `entered`."""
+        ...
 
 
 class Halves:
     """The two functions of a block, compiled when they are first called with a shape, for the parameters of now."""
 
-    def __init__(self, block: nn.Module, enter: Callable[[mx.array], mx.array], leave: After) -> None:
-        """Compile for a block: `enter` makes what attention takes, `leave` what comes after it, see `after`."""
-        attention: Attention = block["self_attn"]
+    def __init__(self, block: Parted, attention: Attention, held: nn.Module) -> None:
+        """Compile for a block around an attention; `held` has the parameters of both."""
 
         def before(x: mx.array) -> tuple[mx.array, mx.array, mx.array, mx.array]:
-            entered = enter(x)
+            entered = block.entered(x)
             queries, keys, values = attention.heads_of(entered)
             return entered, queries, keys, values
 
         def after(x: mx.array, entered: mx.array, mixed: mx.array) -> mx.array:
-            return leave(x, entered, attention.out(mixed, entered))
+            return block.left(x, entered, attention.out(mixed, entered))
 
-        self.attention = attention
-        self._held = tuple(_held(block))
-        self.before = mx.compile(before)
-        """x (B, 1, hidden_size) -> what attention takes, and its queries, keys and values (B, heads, 1, head_dim)."""
-        self.after: After = mx.compile(after)
-        """x, what attention took, its mix of values (B, 1, heads * head_dim) -> what the block makes."""
+        self._through_cache = attention.through_cache
+        self._held = tuple(_held(held))
+        self._before, self._after = mx.compile(before), mx.compile(after)
+
+    def __call__(self, x: mx.array, mask: Mask, cache: Any) -> mx.array:
+        """One token a row (B, 1, hidden_size) -> what the block makes of it, the same shape."""
+        entered, queries, keys, values = self._before(x)
+        made: mx.array = self._after(x, entered, self._through_cache(queries, keys, values, mask, cache))
+        return made
 
     def holds(self) -> bool:
         """Say whether the block's modules and parameters are still those that were compiled."""

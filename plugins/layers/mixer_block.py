@@ -1,4 +1,4 @@
-"""The block of models that mix tokens in more than one way: attention in some layers, something recurrent in others."""
+"""The block of most models: what mixes tokens, attention or something recurrent, then a feed-forward layer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import mlx.core as mx
 import mlx.nn as nn
 
 from weightloom.plugins.layers.cache import make_cache
-from weightloom.plugins.layers.masks import Mask, Window
+from weightloom.plugins.layers.masks import Window
+from weightloom.plugins.layers.mixing import MixingBlock
 from weightloom.plugins.layers.norms import Norm
 
 
@@ -24,7 +25,7 @@ class Parts:
     mlp_norm: str = "post_attention_layernorm"
 
 
-class MixerBlock(nn.Module):
+class MixerBlock(MixingBlock):
     """What mixes tokens, then a feed-forward layer, each after a norm; what they make, times `residual`, is added.
 
     The parts are called as `parts` says. A mixer is called as attention is, (x, mask, cache); `cache` makes its empty
@@ -42,8 +43,8 @@ class MixerBlock(nn.Module):
         cache: Callable[[], Any] | None = None,
         residual: float = 1.0,
     ) -> None:
-        super().__init__()
-        self.window = window
+        super().__init__(window)
+        self.mixer_name = parts.mixer
         self._parts = parts
         self._cache = cache
         self._residual = residual
@@ -52,11 +53,15 @@ class MixerBlock(nn.Module):
         self[parts.mixer_norm] = norm(hidden_size)
         self[parts.mlp_norm] = norm(hidden_size)
 
-    def __call__(self, x: mx.array, mask: Mask, cache: Any) -> mx.array:
-        """(B, L, hidden_size) -> the same shape."""
-        parts = self._parts
-        x = x + self._scaled(self[parts.mixer](self[parts.mixer_norm](x), mask, cache))
-        return x + self._scaled(self.fed(self[parts.mlp_norm](x)))
+    def entered(self, x: mx.array) -> mx.array:
+        """(B, L, hidden_size) -> the same, normed."""
+        normed: mx.array = self[self._parts.mixer_norm](x)
+        return normed
+
+    def left(self, x: mx.array, entered: mx.array, mixed: mx.array) -> mx.array:
+        """Add what the mixer and the feed-forward layer make."""
+        x = x + self._scaled(mixed)
+        return x + self._scaled(self.fed(self[self._parts.mlp_norm](x)))
 
     def fed(self, x: mx.array) -> mx.array:
         """(B, L, hidden_size), normed -> what the feed-forward layer makes, the same shape."""

@@ -21,7 +21,7 @@ class GatedMlp(nn.Module):
         names: tuple[str, str, str] = ("gate_proj", "up_proj", "down_proj"),
     ) -> None:
         super().__init__()
-        gate, up, down = self._names = names
+        self._gate, self._up, self._down = gate, up, down = names
         self._product = gated(act)
         self._joined: SideBySide | None = None
         self[gate] = nn.Linear(hidden_size, intermediate_size, bias=bias)
@@ -30,15 +30,14 @@ class GatedMlp(nn.Module):
 
     def __call__(self, x: mx.array) -> mx.array:
         """(B, L, hidden_size) -> the same shape."""
-        gate, up, down = (self[name] for name in self._names)
+        gate, up = self[self._gate], self[self._up]
         both = self._joined(x) if self._joined is not None and self._joined.holds(gate, up) else (gate(x), up(x))
-        made: mx.array = down(self._product(*both))
+        made: mx.array = self[self._down](self._product(*both))
         return made
 
     def fuse(self) -> bool:
         """Compute gate and up as one product, where their matrices are of one kind."""
-        gate, up, _ = self._names
-        self._joined = side_by_side(self[gate], self[up])
+        self._joined = side_by_side(self[self._gate], self[self._up])
         return self._joined is not None
 
 

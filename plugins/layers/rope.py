@@ -22,6 +22,7 @@ class Rope:
 
     def __init__(self, config: RopeConfig, head_dim: int, interleaved: bool = False) -> None:
         self._config = config
+        self._dims = config.rotation.dims
         self._interleaved = interleaved
         self._constant = self._periods(config.rotation.trained)
         self._latest: dict[int, mx.array] = {}
@@ -29,21 +30,38 @@ class Rope:
             config.kind.context(config.rotation, length) != config.rotation.trained for length in (_NEAR, _FAR)
         )
         self._factors = self._factors_of(head_dim)
+        on_gpu = mx.default_device() == mx.Device(mx.gpu)
+        # A GPU's kernel computes in float32 whatever comes; the CPU computes in the dtype that comes.
+        self._widens = not on_gpu or self._factors is not None
+        # A GPU turns in one step; the CPU in a dozen, which then cost more than joining and cutting.
+        self._joins = not on_gpu and not self._changes
 
     def __call__(self, heads: mx.array, offset: int | mx.array) -> mx.array:
         """Turn heads (B, H, L, head_dim), the first at position `offset`, one number or one a row; the dtype stays."""
+        if not self._changes:
+            return self.kept(heads, offset)
         turned = self._by_row(offset, heads.shape[2], lambda periods: self._turned(heads, offset, periods))
-        return self._scaled(turned).astype(heads.dtype)
+        return self._finished(turned, heads.dtype)
 
     def kept(self, keys: mx.array, offset: int | mx.array) -> mx.array:
         """Turn keys as a cache keeps them: by the trained context's frequencies, whatever the length is."""
-        return self._scaled(self._turned(keys, offset, self._constant)).astype(keys.dtype)
+        return self._finished(self._turned(keys, offset, self._constant), keys.dtype)
+
+    def both(self, queries: mx.array, keys: mx.array, offset: int | mx.array) -> tuple[mx.array, mx.array]:
+        """Turn queries, and keys as a cache keeps them, each (B, its heads, L, head_dim)."""
+        if not self._joins:
+            return self(queries, offset), self.kept(keys, offset)
+        turned = self._turned(mx.concatenate([queries, keys], axis=1), offset, self._constant)
+        first, second = mx.split(turned, [queries.shape[1]], axis=1)
+        return self._finished(first, queries.dtype), self._finished(second, keys.dtype)
 
     def brought(self, keys: mx.array, new: int, seen: int, position: int | mx.array) -> mx.array:
         """Turn kept keys (B, H, K, head_dim), as a cache gives them, to the frequencies of the context that sees them.
 
         The cache had seen `seen` tokens before the `new` ones, the first of which has `position`.
         """
+        if not self._changes:
+            return keys
         return self._by_row(position, new, lambda periods: self._further(keys, new, seen, position, periods))
 
     def _further(self, keys: mx.array, new: int, seen: int, position: int | mx.array, periods: mx.array) -> mx.array:
@@ -59,11 +77,9 @@ class Rope:
         return mx.concatenate([newer, older], axis=2).astype(keys.dtype)
 
     def _turned(self, heads: mx.array, offset: int | mx.array, periods: mx.array) -> mx.array:
-        # A GPU's kernel computes in float32 whatever comes; the CPU computes in the dtype that comes.
-        on_gpu = mx.default_device() == mx.Device(mx.gpu)
         return mx.fast.rope(
-            heads if on_gpu and self._factors is None else heads.astype(mx.float32),
-            self._config.rotation.dims,
+            heads.astype(mx.float32) if self._widens else heads,
+            self._dims,
             traditional=self._interleaved,
             base=None,
             scale=1.0,
@@ -71,13 +87,13 @@ class Rope:
             freqs=periods,
         )
 
-    def _scaled(self, turned: mx.array) -> mx.array:
-        return turned if self._factors is None else turned * self._factors
+    def _finished(self, turned: mx.array, dtype: mx.Dtype) -> mx.array:
+        """Give what has turned times its factors, if any, in the dtype that it came in."""
+        scaled = turned if self._factors is None else turned * self._factors
+        return scaled.astype(dtype) if self._widens else scaled
 
     def _by_row(self, position: int | mx.array, new: int, turn: Callable[[mx.array], mx.array]) -> mx.array:
         """Give what `turn` makes by the periods of each row's own context, the first of `new` tokens at `position`."""
-        if not self._changes:
-            return turn(self._constant)
         starts = [position] if isinstance(position, int) else cast("list[int]", position.tolist())
         contexts = [self._config.kind.context(self._config.rotation, max(start + new, _NEAR)) for start in starts]
         self._latest = {each: self._for(each) for each in contexts}

@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import mlx.core as mx
 import numpy as np
+import pytest
 
 from weightloom.plugins.configs.rope_config import read_rope
 from weightloom.plugins.layers import Attention, AttentionShape, Block, FullCache, GatedAttention, GatedMlp, rms_norm
 from weightloom.plugins.layers.activations import silu
+from weightloom.plugins.layers.blocks import ParallelBlock, PostNormBlock, SandwichBlock
 from weightloom.plugins.layers.halves import can_be_halved
+from weightloom.plugins.layers.mixing import MixingBlock
 from weightloom.plugins.layers.rope import Rope
 
 SHAPE = AttentionShape(8, 4, 2, 4)
 ROPE = Rope(read_rope({}, 4, 64)["full_attention"], 4)
 
 
-def block() -> Block:
+HALVED = partial(Block, residual=0.5)
+
+
+def block(kind: Callable[..., MixingBlock] = HALVED) -> Any:
     mx.random.seed(2)
-    made = Block(Attention(SHAPE, ROPE), GatedMlp(8, 6, silu), 8, rms_norm(1e-6), residual=0.5)
+    made = kind(Attention(SHAPE, ROPE), GatedMlp(8, 6, silu), 8, rms_norm(1e-6))
     mx.eval(made.parameters())
     return made
 
 
-def answers(made: Block) -> np.ndarray:
+def answers(made: MixingBlock) -> np.ndarray:
     cache, x = FullCache(), mx.random.normal((2, 5, 8), key=mx.random.key(1))
     first = made(x[:, :3], "causal", cache)
     return np.array(mx.concatenate([first, made(x[:, 3:4], None, cache), made(x[:, 4:], None, cache)], axis=1))
 
 
-def test_answers_are_the_same() -> None:
-    plain, compiled = block(), block()
+@pytest.mark.parametrize("kind", [HALVED, SandwichBlock, PostNormBlock, ParallelBlock])
+def test_answers_are_the_same(kind: Callable[..., MixingBlock]) -> None:
+    plain, compiled = block(kind), block(kind)
     assert compiled.compile_steps()
     np.testing.assert_allclose(answers(compiled), answers(plain), atol=1e-5)
 

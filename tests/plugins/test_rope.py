@@ -49,3 +49,15 @@ def test_the_dtype_stays_and_the_angle_is_float32s(dtype: mx.Dtype) -> None:
     got = rope(x, 4001)
     assert got.dtype == dtype
     assert abs(got[0, 0, 0, 0].item() - (np.cos(4001) - np.sin(4001))) < 0.02
+
+
+@pytest.mark.parametrize("kind", [DefaultRope(), DynamicRope(2.0), YarnRope(4.0, 16)], ids=repr)
+def test_queries_and_keys_turn_together_as_they_do_alone(kind: RopeKind) -> None:
+    numbers = np.random.default_rng(0)
+    queries = mx.array(numbers.standard_normal((2, 4, 3, 8)).astype(np.float32)).astype(mx.bfloat16)
+    keys = mx.array(numbers.standard_normal((2, 2, 3, 8)).astype(np.float32))
+    rope, offset = Rope(RopeConfig(Rotation(100.0, 6, 64), kind), 8), mx.array([70, 2])
+    first, second = rope.both(queries, keys, offset)
+    assert (first.dtype, second.dtype) == (mx.bfloat16, mx.float32)
+    assert mx.array_equal(first, rope(queries, offset)).item()
+    assert mx.array_equal(second, rope.kept(keys, offset)).item()
