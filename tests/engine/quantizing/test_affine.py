@@ -5,7 +5,7 @@ from __future__ import annotations
 import mlx.core as mx
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weightloom.engine.errors import NotInvertible, PlanError
@@ -110,6 +110,7 @@ def test_what_is_packed_otherwise_is_refused(scales: tuple[str, tuple[int, ...]]
         as_floats(Quantization(4, 32), (TensorSpec("U32", (2, 8)), TensorSpec(*scales), TensorSpec(*scales)))
 
 
+@settings(max_examples=max(12, settings().max_examples // 5))
 @given(ways, st.sampled_from([(3,), (700,), (2, 3), (2, 2, 300)]), seeds, st.booleans())
 def test_some_rows_at_a_time_are_as_all_at_once(
     how: Quantization, rows: tuple[int, ...], seed: int, decomposed: bool

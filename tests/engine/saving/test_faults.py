@@ -107,7 +107,7 @@ def test_a_crash_at_any_call_leaves_the_old_or_the_new(tmp_path: Path, how: str,
     assert seen == {False, True}
 
 
-@pytest.mark.parametrize("can_exchange", [True, False])
+@pytest.mark.parametrize("can_exchange", [True, pytest.param(False, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("how", EXITS)
 def test_a_process_that_ends_at_any_call_leaves_the_old_or_the_new(
     tmp_path: Path, how: str, can_exchange: bool

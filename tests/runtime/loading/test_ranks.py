@@ -27,7 +27,7 @@ from weightloom.runtime.converting.conversion import Order, convert
 from weightloom.runtime.quantizing.wish import asked_quantizing
 from weightloom.runtime.running.decoding import generate_ids
 
-PAGE = Path(__file__).parents[3] / "docs" / "several-processes.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "run-in-several-processes.md"
 SCRIPT = str(Path(__file__).with_name("rank_logits.py"))
 EXPERTS = {r"experts\.(gate_up_proj|down_proj)": "expert"}
 TIED = config_of("llama", tie_word_embeddings=True)
@@ -46,12 +46,12 @@ def parts(
     ("name", "config", "how", "size"),
     [
         ("llama", None, "tensor", 2),
-        ("llama", TIED, "tensor", 2),
+        pytest.param("llama", TIED, "tensor", 2, marks=pytest.mark.thorough),
         ("llama", BIASED, "tensor", 2),
-        ("qwen3_moe", None, "tensor", 2),
+        pytest.param("qwen3_moe", None, "tensor", 2, marks=pytest.mark.thorough),
         ("mixtral", None, "tensor", 2),
         ("qwen3_moe", None, json.dumps(EXPERTS), 2),
-        ("mistral", None, "pipeline", 2),
+        pytest.param("mistral", None, "pipeline", 2, marks=pytest.mark.thorough),
         ("qwen3_moe", None, "pipeline", 3),
     ],
 )
@@ -68,7 +68,7 @@ def test_ranks_give_what_one_process_gives(
         assert part["held"] < part["whole"]
 
 
-@pytest.mark.parametrize("how", ["tensor", "pipeline"])
+@pytest.mark.parametrize("how", ["tensor", pytest.param("pipeline", marks=pytest.mark.thorough)])
 def test_a_cast_is_cut_too(tmp_path: Path, how: str) -> None:
     path = write_model(tmp_path / "model", "qwen3_moe")
     m, ids = load(path, "float32"), list(range(5, 17))
@@ -81,7 +81,7 @@ def test_a_cast_is_cut_too(tmp_path: Path, how: str) -> None:
         assert part["held"] < part["whole"]
 
 
-@pytest.mark.parametrize("how", ["tensor", "pipeline"])
+@pytest.mark.parametrize("how", ["tensor", pytest.param("pipeline", marks=pytest.mark.thorough)])
 def test_packed_weights_are_cut_between_groups(tmp_path: Path, how: str) -> None:
     sizes = {"hidden_size": 128, "intermediate_size": 64, "num_hidden_layers": 2}
     path = packed_llama(tmp_path / "model", **sizes)
@@ -92,8 +92,15 @@ def test_packed_weights_are_cut_between_groups(tmp_path: Path, how: str) -> None
         assert part["held"] < part["whole"]
 
 
-@pytest.mark.parametrize("how", ["tensor", "pipeline"])
-@pytest.mark.parametrize(("name", "recipe"), [("llama", "mxfp4"), ("qwen3_moe", "nvfp4")])
+@pytest.mark.parametrize(
+    ("name", "recipe", "how"),
+    [
+        ("llama", "mxfp4", "tensor"),
+        ("qwen3_moe", "nvfp4", "pipeline"),
+        pytest.param("llama", "mxfp4", "pipeline", marks=pytest.mark.thorough),
+        pytest.param("qwen3_moe", "nvfp4", "tensor", marks=pytest.mark.thorough),
+    ],
+)
 def test_blocks_of_floats_are_cut_between_groups(tmp_path: Path, name: str, recipe: str, how: str) -> None:
     order = Order(tmp_path / "packed", quantizing=asked_quantizing(recipe))
     convert(packable(tmp_path / "plain", name), order, Wish())
