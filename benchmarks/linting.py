@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from weightloom.rules.document import RuleFile
-from weightloom.rules.lint import lint_file
+from weightloom.rules.linting.lint import lint_file
 from weightloom.rules.parse import parse_rules
 
 ROUNDS = 3

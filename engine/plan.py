@@ -103,7 +103,7 @@ class Plan:
 
     def then(self, other: Plan) -> Plan:
         """Compose: this plan's targets are the other's sources; raises PlanError where they do not meet."""
-        from weightloom.engine.planning.compose import compose
+        from weightloom.engine.planning.composing.compose import compose
 
         return compose(self, other)
 

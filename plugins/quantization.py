@@ -8,7 +8,7 @@ from typing import Any
 
 from weightloom.engine import RuleSet, TensorSpec
 from weightloom.engine.errors import PluginError
-from weightloom.engine.planning.unpacking import Packed
+from weightloom.engine.planning.composing.unpacking import Packed
 from weightloom.plugins.layers.packing import Quantization
 
 SECTION = "quantization_config"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from weightloom.engine.exports import exporting
 
 if TYPE_CHECKING:
-    from weightloom.rules.lint import Finding as Finding
-    from weightloom.rules.lint import lint_rules as lint_rules
+    from weightloom.rules.linting.lint import Finding as Finding
+    from weightloom.rules.linting.lint import lint_rules as lint_rules
     from weightloom.rules.loader import load_rules as load_rules
     from weightloom.rules.lookup import Registry as Registry
     from weightloom.rules.lookup import registry as registry
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from weightloom.rules.sub_models import module_nodes as module_nodes
 
 _HOME = {
-    "Finding": "lint",
+    "Finding": "linting.lint",
     "Ops": "op_table",
     "Registry": "lookup",
     "RuleFileError": "problems",
     "default_ops": "op_table",
-    "lint_rules": "lint",
+    "lint_rules": "linting.lint",
     "load_rules": "loader",
     "module_nodes": "sub_models",
     "registry": "lookup",

@@ -17,12 +17,12 @@ from weightloom.engine.mapping.renaming import WeightRenaming
 from weightloom.engine.mapping.rule import Fidelity, Place, Rule
 from weightloom.engine.ops.base import ConversionOp
 from weightloom.rules.document import RuleItem
+from weightloom.rules.linting.references import uncaptured
 from weightloom.rules.nodes import List, Node, Scalar, Table, plain, show, texts
 from weightloom.rules.op_table import Ops
 from weightloom.rules.problems import Mark, Problems
 from weightloom.rules.reading import choice, entries, fields, pattern, patterns, truth
 from weightloom.rules.reading import text as read_text
-from weightloom.rules.references import uncaptured
 
 OPTIONS = ("why", "when", "fidelity", "always", "optional")
 Options = dict[str, Any]

@@ -14,8 +14,8 @@ from weightloom.engine.planning.binder import Binder
 from weightloom.engine.planning.draft import Draft
 from weightloom.engine.planning.fit import Fit
 from weightloom.engine.planning.group_list import Groups
-from weightloom.engine.planning.hints import hints
-from weightloom.engine.planning.prefix_hint import Matched, Trial
+from weightloom.engine.planning.hinting.hints import hints
+from weightloom.engine.planning.hinting.prefix import Matched, Trial
 from weightloom.engine.planning.resolve import Resolution, by_likeness
 from weightloom.engine.planning.ties import tie, tied_ends
 from weightloom.engine.spec import TensorSpec

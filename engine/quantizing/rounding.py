@@ -8,7 +8,7 @@ from math import sqrt
 from typing import TYPE_CHECKING, cast
 
 from weightloom.engine.plan import Plan
-from weightloom.engine.planning.part import part_of
+from weightloom.engine.planning.composing.part import part_of
 from weightloom.engine.quantizing.quantization import Quantization
 from weightloom.engine.quantizing.steps import Pack, Unpack
 from weightloom.engine.spec import TensorSpec

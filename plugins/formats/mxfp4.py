@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from weightloom.engine import TensorSpec, Transpose, WeightConverter
 from weightloom.engine.codings.mxfp4 import Mxfp4
 from weightloom.engine.ops.coded import DequantizeCodes
-from weightloom.engine.planning.unpacking import Packed
+from weightloom.engine.planning.composing.unpacking import Packed
 from weightloom.plugins.formats.listed import Listed
 from weightloom.plugins.formats.modules import Place, coded, missing, needed, place_of, refuse_orphans
 from weightloom.plugins.formats.packing import MXFP4, PLAIN, Sources, floats, kept

@@ -9,7 +9,7 @@ from weightloom.engine import ConversionOp, WeightConverter
 from weightloom.engine.codings.coding import Coding, Native
 from weightloom.engine.codings.mxfp8_codes import GROUP
 from weightloom.engine.ops.coded import DequantizeCodes, KeepNative, RecodeMxfp8
-from weightloom.engine.planning.unpacking import Packed
+from weightloom.engine.planning.composing.unpacking import Packed
 from weightloom.plugins.formats.modules import WEIGHT, Place
 from weightloom.plugins.layers.packing import Quantization
 from weightloom.plugins.quantization import PackedModule

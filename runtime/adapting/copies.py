@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from weightloom.engine import Plan
+from weightloom.engine.planning.composing.part import part_of
 from weightloom.engine.planning.lifting import WHOLE
-from weightloom.engine.planning.part import part_of
 from weightloom.runtime.adapting.adapter_plan import AdapterPlan
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from weightloom.engine.errors import PlanError, UsageError
 from weightloom.engine.plan import Plan
-from weightloom.engine.planning.part import part_of
+from weightloom.engine.planning.composing.part import part_of
 from weightloom.engine.quantizing.changing import (
     Block,
     Changing,

@@ -10,7 +10,7 @@ from typing import Any
 from weightloom.engine.errors import WeightloomError
 from weightloom.engine.planning.report import Incomplete, LoadReport, Mismatch
 from weightloom.rules.document import RuleFile, RuleItem
-from weightloom.rules.lint import Finding
+from weightloom.rules.linting.lint import Finding
 from weightloom.rules.problems import Mark, Problem, RuleFileError
 from weightloom.rules.reading import MAX_TEXT
 

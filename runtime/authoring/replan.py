@@ -10,7 +10,7 @@ from weightloom.engine.errors import WeightloomError
 from weightloom.engine.planning.verdict import problem
 from weightloom.rules.document import Layout, RuleFile, RuleItem
 from weightloom.rules.extending import layout_names, layout_parts, layout_rules
-from weightloom.rules.lint import lint_file
+from weightloom.rules.linting.lint import lint_file
 from weightloom.rules.lookup import DEFAULT_LAYOUT, registry
 from weightloom.rules.parse import parse_rules
 from weightloom.runtime.authoring.faults import Fault, faults_of, of_conditions, of_finding, of_report

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from weightloom.engine import Plan
 from weightloom.engine.errors import UsageError
-from weightloom.engine.planning.part import part_of
+from weightloom.engine.planning.composing.part import part_of
 from weightloom.plugins.modules.binding import bind, parameters
 from weightloom.plugins.modules.deferring import bind_lazily
 from weightloom.runtime.loading.towers import unused_by_text

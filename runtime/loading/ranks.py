@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from weightloom.engine.errors import UsageError
-from weightloom.engine.planning.part import part_of
+from weightloom.engine.planning.composing.part import part_of
 from weightloom.engine.planning.sharding import Sharding
 from weightloom.engine.reading.read_bytes import reading_notes
 from weightloom.plugins.modules.binding import parameters

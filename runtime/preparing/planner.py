@@ -12,7 +12,7 @@ from weightloom.engine import Plan, RuleSet, TensorSpec, WeightConverter, build_
 from weightloom.engine.errors import ConfigError, WeightloomError
 from weightloom.engine.mapping.claims import KeepDtype
 from weightloom.engine.mapping.patterns import compile_source
-from weightloom.engine.planning.unpacking import plan_unpacked
+from weightloom.engine.planning.composing.unpacking import plan_unpacked
 from weightloom.plugins.discovery.format_manager import FormatManager, NotStoredSoError
 from weightloom.plugins.quantization import SECTION, PackedModule, QuantizationFormat, Stored, Unpacking
 from weightloom.runtime.opening.layout_record import MLX

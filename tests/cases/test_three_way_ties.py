@@ -14,7 +14,7 @@ import pytest
 from tests.cases.fixtures import Array, const, contents, filled, names_in, plan_of, specs, to_mlx, write
 from weightloom.engine import Plan, PlanError, Sharding, Tie, save_plan
 from weightloom.engine.planning.cast import with_dtype
-from weightloom.engine.planning.part import part_of
+from weightloom.engine.planning.composing.part import part_of
 from weightloom.engine.saving.save import convert
 
 SHARED = "model.shared.weight"

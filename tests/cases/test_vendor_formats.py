@@ -14,7 +14,7 @@ import pytest
 from tests.plugins.formats.codes import Array, Labelled, labelled, write
 from weightloom.engine import Checkpoint, Concatenate, MergeModulelist, Plan, Rule, RuleSet, WeightConverter
 from weightloom.engine.errors import ConfigError, PlanError
-from weightloom.engine.planning.unpacking import plan_unpacked
+from weightloom.engine.planning.composing.unpacking import plan_unpacked
 from weightloom.plugins.discovery.format_manager import FormatManager
 from weightloom.plugins.quantization import Stored
 

@@ -14,7 +14,7 @@ from weightloom.engine.mapping.converter import WeightConverter
 from weightloom.engine.mapping.patterns import SourcePattern
 from weightloom.engine.mapping.renaming import Renaming
 from weightloom.rules import load_rules, registry
-from weightloom.rules.examples import example
+from weightloom.rules.linting.examples import example
 
 Specs = dict[str, TensorSpec]
 

@@ -14,7 +14,7 @@ from weightloom.engine.mapping.scope import ModuleNode, scoped_rules
 from weightloom.engine.planning.resolve import resolve
 from weightloom.rules import lint_rules, load_rules, module_nodes, registry
 from weightloom.rules.document import SubModel
-from weightloom.rules.examples import example
+from weightloom.rules.linting.examples import example
 from weightloom.rules.parse import parse_rules
 from weightloom.rules.sources import SHIPPED
 

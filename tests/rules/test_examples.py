@@ -1,8 +1,8 @@
 import pytest
 
 from weightloom.engine.mapping.patterns import compile_source
-from weightloom.rules.examples import example
-from weightloom.rules.regex_tree import Group, Repeat, consumes, first_characters, parse_pattern
+from weightloom.rules.linting.examples import example
+from weightloom.rules.linting.regex_tree import Group, Repeat, consumes, first_characters, parse_pattern
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from weightloom.engine.errors import StorageError
 from weightloom.engine.ops import ConversionOp
 from weightloom.engine.ops.chain import Chain
 from weightloom.rules import Finding, Ops, Registry, lint_rules
-from weightloom.rules.lint import lint_file
-from weightloom.rules.lint_index import PatternIndex
+from weightloom.rules.linting.index import PatternIndex
+from weightloom.rules.linting.lint import lint_file
 from weightloom.rules.parse import parse_rules
 
 

@@ -20,7 +20,7 @@ from weightloom.engine.mapping.ruleset import RuleSet
 from weightloom.engine.mapping.scope import ModuleNode, scoped_rules
 from weightloom.engine.planning.resolve import Claim, resolve
 from weightloom.rules import registry
-from weightloom.rules.examples import example
+from weightloom.rules.linting.examples import example
 
 pytestmark = [pytest.mark.oracle, pytest.mark.sample]
 

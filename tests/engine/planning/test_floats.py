@@ -23,8 +23,8 @@ from weightloom.engine import (
 )
 from weightloom.engine.codings.fp8_blocks import Fp8Blocks
 from weightloom.engine.ops.coded import DequantizeCodes
+from weightloom.engine.planning.composing.unpacking import Packed, plan_unpacked
 from weightloom.engine.planning.floats import check_floats
-from weightloom.engine.planning.unpacking import Packed, plan_unpacked
 
 ROWS, COLUMNS, BLOCK = 5, 7, (2, 3)
 Values = np.ndarray[Any, Any]

@@ -18,8 +18,8 @@ from weightloom.engine import PlanError, RuleSet, Sharding, TensorSpec, WeightCo
 from weightloom.engine.codings.fp8_blocks import Fp8Blocks
 from weightloom.engine.ops.coded import DequantizeCodes
 from weightloom.engine.planning.blocks_of_scales import Blocks, blocks_along, scales_of, weight_of
+from weightloom.engine.planning.composing.unpacking import Packed, plan_unpacked
 from weightloom.engine.planning.sharding import Kind
-from weightloom.engine.planning.unpacking import Packed, plan_unpacked
 from weightloom.engine.reading.read_bytes import parts_read
 
 LAYER = "model.layers.0.self_attn.o_proj"

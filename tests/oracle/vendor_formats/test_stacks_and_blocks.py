@@ -13,7 +13,7 @@ from tests.cases.test_vendor_formats import planned
 from tests.plugins.formats.codes import Array, Labelled, labelled
 from tests.plugins.formats.vendors import VENDORS, fp8
 from weightloom.engine import Checkpoint, RuleSet
-from weightloom.engine.planning.unpacking import plan_unpacked
+from weightloom.engine.planning.composing.unpacking import plan_unpacked
 from weightloom.plugins.discovery.format_manager import FormatManager
 from weightloom.plugins.quantization import Stored
 

@@ -15,7 +15,7 @@ from tests.plugins.formats.vendors import VENDORS, fp8, make
 from tests.runtime.support import Cli
 from weightloom.engine import Checkpoint, RuleSet
 from weightloom.engine.codings.mxfp8_codes import to_mxfp8
-from weightloom.engine.planning.unpacking import plan_unpacked
+from weightloom.engine.planning.composing.unpacking import plan_unpacked
 from weightloom.engine.reading.recoding import recodes, recodings
 from weightloom.plugins.discovery.format_manager import FormatManager
 from weightloom.plugins.quantization import Stored

@@ -14,7 +14,7 @@ from weightloom.engine import Checkpoint, RuleSet, TensorSpec, WeightConverter
 from weightloom.engine.codings.mxfp4 import Mxfp4
 from weightloom.engine.errors import ConfigError, PluginError
 from weightloom.engine.ops.coded import DequantizeCodes
-from weightloom.engine.planning.unpacking import Packed, plan_unpacked
+from weightloom.engine.planning.composing.unpacking import Packed, plan_unpacked
 from weightloom.plugins.discovery.format_manager import GROUP, FormatManager
 from weightloom.plugins.quantization import PackedModule, QuantizationFormat, Stored, Unpacking
 from weightloom.plugins.specs import hookimpl

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from weightloom.engine.errors import WeightloomError
 from weightloom.engine.mapping.patterns import compile_source
-from weightloom.rules.examples import example
 from weightloom.rules.extending import layout_names, layout_rules
-from weightloom.rules.lint import lint_file
-from weightloom.rules.lint_patterns import pattern_complaints
+from weightloom.rules.linting.examples import example
+from weightloom.rules.linting.lint import lint_file
+from weightloom.rules.linting.patterns import pattern_complaints
 from weightloom.rules.lookup import Registry
 from weightloom.rules.parse import parse_head, parse_rules
 from weightloom.rules.problems import RuleFileError

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from weightloom.engine.mapping.claims import Tie
-from weightloom.engine.planning.layer_hints import layer_hints
-from weightloom.engine.planning.mismatch_hints import mismatch_hints
-from weightloom.engine.planning.name_hints import near_names
-from weightloom.engine.planning.prefix_hint import Trial, prefix_hint
+from weightloom.engine.planning.hinting.layers import layer_hints
+from weightloom.engine.planning.hinting.mismatches import mismatch_hints
+from weightloom.engine.planning.hinting.names import near_names
+from weightloom.engine.planning.hinting.prefix import Trial, prefix_hint
 from weightloom.engine.planning.report import LoadReport
 from weightloom.engine.show import shown
 from weightloom.engine.spec import TensorSpec

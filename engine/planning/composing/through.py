@@ -11,8 +11,8 @@ from weightloom.engine.errors import PlanError
 from weightloom.engine.mapping.converter import WeightConverter
 from weightloom.engine.mapping.rule import Rule
 from weightloom.engine.plan import Kept, Plan
+from weightloom.engine.planning.composing.joining import joined
 from weightloom.engine.planning.groups import Group, unchanged
-from weightloom.engine.planning.joining import joined
 from weightloom.engine.planning.lossy import lossy_records
 from weightloom.engine.planning.report import LoadReport
 from weightloom.engine.views.program import Program

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from weightloom.rules.regex_tree import (
+from weightloom.rules.linting.regex_tree import (
     Atom,
     Element,
     Group,

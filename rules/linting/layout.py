@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from weightloom.engine.errors import WeightloomError
 from weightloom.engine.mapping.converter import WeightConverter
 from weightloom.rules.document import RuleItem
-from weightloom.rules.lint_ops import ops_complaint
-from weightloom.rules.lint_patterns import pattern_complaints
-from weightloom.rules.lint_rivals import rivals
-from weightloom.rules.lint_starved import starved
+from weightloom.rules.linting.ops import ops_complaint
+from weightloom.rules.linting.patterns import pattern_complaints
+from weightloom.rules.linting.rivals import rivals
+from weightloom.rules.linting.starved import starved
 from weightloom.rules.problems import Mark
 from weightloom.rules.source_texts import source_texts
 

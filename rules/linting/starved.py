@@ -10,9 +10,9 @@ from weightloom.engine.mapping.patterns import SourcePattern
 from weightloom.engine.mapping.renaming import WeightRenaming
 from weightloom.engine.mapping.rule import Rule
 from weightloom.rules.document import RuleItem
-from weightloom.rules.examples import examples
-from weightloom.rules.lint_index import PatternIndex
-from weightloom.rules.lint_rivals import line_of
+from weightloom.rules.linting.examples import examples
+from weightloom.rules.linting.index import PatternIndex
+from weightloom.rules.linting.rivals import line_of
 from weightloom.rules.problems import Mark
 
 Complaint = tuple[Mark, str, str]

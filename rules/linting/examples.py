@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from weightloom.engine.mapping.patterns import SourcePattern
-from weightloom.rules.regex_tree import SAMPLES, Atom, Element, Group, Repeat, characters, parse_pattern
+from weightloom.rules.linting.regex_tree import SAMPLES, Atom, Element, Group, Repeat, characters, parse_pattern
 
 _MOST_BRANCHES = 3
 _AROUND = (("", ""), ("zz.", ""), ("", ".zz"), ("zz.", ".zz"))

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from weightloom.engine.errors import PlanError
 from weightloom.engine.plan import Kept, Plan
+from weightloom.engine.planning.composing.joining import joined
 from weightloom.engine.planning.groups import Group
-from weightloom.engine.planning.joining import joined
 
 
 def compose(first: Plan, second: Plan) -> Plan:

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from weightloom.rules.regex_tree import Atom, Group, parse_pattern
+from weightloom.rules.linting.regex_tree import Atom, Group, parse_pattern
 
 _WIDTH = 3
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from weightloom.engine.errors import WeightloomError
 from weightloom.rules.document import Layout, RuleFile
 from weightloom.rules.extending import Find, layout_parts
-from weightloom.rules.lint_layout import Complaint, layout_complaints
+from weightloom.rules.linting.layout import Complaint, layout_complaints
 from weightloom.rules.lookup import registry
 from weightloom.rules.op_table import Ops, default_ops
 from weightloom.rules.parse import parse_rules, read_bytes

@@ -12,8 +12,8 @@ from weightloom.engine.mapping.converter import WeightConverter
 from weightloom.engine.mapping.renaming import WeightRenaming
 from weightloom.engine.mapping.rule import Rule
 from weightloom.rules.document import RuleItem
-from weightloom.rules.examples import example
-from weightloom.rules.lint_index import PatternIndex
+from weightloom.rules.linting.examples import example
+from weightloom.rules.linting.index import PatternIndex
 from weightloom.rules.problems import Mark
 from weightloom.rules.source_texts import source_texts
 

@@ -20,8 +20,8 @@ from weightloom.engine.mapping.ruleset import RuleSet
 from weightloom.engine.ops.chain import Part
 from weightloom.engine.plan import Plan
 from weightloom.engine.planning.build import build_plan
+from weightloom.engine.planning.composing.through import Through
 from weightloom.engine.planning.groups import Group, bind
-from weightloom.engine.planning.through import Through
 from weightloom.engine.spec import TensorSpec
 from weightloom.engine.views.program import Program
 

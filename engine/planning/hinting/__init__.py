@@ -1,0 +1,1 @@
+"""What probably went wrong, said beside what does not fit."""

@@ -1,0 +1,1 @@
+"""What can be wrong in a rule file, found from the file alone."""
