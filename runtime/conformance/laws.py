@@ -71,6 +71,7 @@ OF_SAVING = (
     Law(saving.a_save_is_what_was_read),
     Law(saving.the_inverse_of_the_inverse_is_the_plan),
     Law(saving.other_layouts_lead_back),
+    Law(saving.the_canonical_form_is_the_same),
 )
 OF_ANSWERS = (
     Law(

@@ -15,7 +15,7 @@ from weightloom.plugins.modules.quantized import widths
 from weightloom.runtime.conformance.answering import answers
 from weightloom.runtime.conformance.comparing import assert_close, assert_same_arrays, assert_same_weights
 from weightloom.runtime.conformance.making import built, write_arrays
-from weightloom.runtime.conformance.saving import other_layouts
+from weightloom.runtime.conformance.saving import other_layouts, with_room
 from weightloom.runtime.conformance.subject import Subject
 from weightloom.runtime.loading.loading import load
 
@@ -36,8 +36,9 @@ def packed_answers_are_those_of_the_matrices(subject: Subject) -> float:
     found, config, target = _packed(subject), subject.config, subject.new_folder()
     said = {**config, "quantization": {"group_size": GROUP, "bits": BITS}}
     packed, dense = subject.new_folder(), subject.new_folder()
-    write_arrays(subject.architecture, said, _layout(subject), found.words, packed)
-    write_arrays(subject.architecture, config, subject.sample.layout, found.dense, dense)
+    layouts = _layouts(subject)
+    write_arrays(subject.architecture, said, layouts[0], found.words, packed)
+    write_arrays(subject.architecture, config, layouts[1], found.dense, dense)
     m = load(packed)
     m.save(target)
     assert_same_weights(target, packed)
@@ -65,6 +66,13 @@ def _packed(subject: Subject) -> Packed:
     return Packed(words, dense)
 
 
-def _layout(subject: Subject) -> str:
-    wanted = subject.sample.quantized_in
-    return wanted if wanted in other_layouts(subject) else subject.sample.layout
+def _layouts(subject: Subject) -> tuple[str, str]:
+    """Give the layouts of what is packed and of what is dense.
+
+    A reference reads the sample's own, and counts all parameters: it cannot be asked about a layout that lacks some.
+    """
+    own, wanted = subject.sample.layout, subject.sample.quantized_in
+    known = wanted if wanted in other_layouts(subject) else own
+    if subject.sample.reference is None:
+        return known, known
+    return (known if len(with_room(known, subject)) == len(subject.params) else own), own

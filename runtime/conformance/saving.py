@@ -25,6 +25,7 @@ from weightloom.runtime.conformance.subject import Subject
 from weightloom.runtime.converting.conversion import Order, convert
 from weightloom.runtime.loading.loading import load
 from weightloom.runtime.opening.opening import GGUF
+from weightloom.runtime.saving.order import CANONICAL
 
 
 def published_names_are_written(subject: Subject) -> None:
@@ -64,12 +65,19 @@ def other_layouts_lead_back(subject: Subject) -> None:
             assert error.rule, f"{layout} cannot be written, and no rule is named: {error}"
             continue
         same = assert_same_but_rounded if (there / KEPT_NAME).exists() else assert_same_arrays
-        same(parameters(load(there).model), _with_room(layout, subject))
+        same(parameters(load(there).model), with_room(layout, subject))
         convert(there, Order(back, subject.sample.layout), Wish())
         assert _tensors(back) == _tensors(subject.folder), f"through {layout} and back, tensors differ"
 
 
-def _with_room(layout: str, subject: Subject) -> dict[str, mx.array]:
+def the_canonical_form_is_the_same(subject: Subject) -> None:
+    """Written in the form that Transformers has, it loads with the same parameters."""
+    target = subject.new_folder()
+    convert(subject.folder, Order(target, CANONICAL), Wish())
+    assert_same_arrays(parameters(load(target).model), subject.params)
+
+
+def with_room(layout: str, subject: Subject) -> dict[str, mx.array]:
     """Give the parameters that a layout has room for."""
     choice = find_choice(find_config(subject.folder), Wish())
     absent = () if choice is None else [rule for rule in choice.rules_in(layout) if isinstance(rule, Absent)]

@@ -7,6 +7,7 @@ import shutil
 from typing import Any
 
 from weightloom.plugins.modules.binding import parameters
+from weightloom.runtime.configs.config import NAME
 from weightloom.runtime.conformance.answering import answers, answers_in_parts
 from weightloom.runtime.conformance.comparing import assert_close, assert_same_arrays, assert_same_weights
 from weightloom.runtime.conformance.sample import Array, Spelling
@@ -23,13 +24,13 @@ def other_spellings_say_the_same(subject: Subject) -> float:
 def _distance(subject: Subject, spelling: Spelling) -> float:
     folder, saved = subject.new_folder(), subject.new_folder()
     shutil.copytree(subject.folder, folder)
-    spelt = json.dumps(dict(spelling(subject.config)), indent=2).encode()
-    (folder / "config.json").write_bytes(spelt)
+    spelt = json.dumps(dict(spelling(json.loads((folder / NAME).read_bytes()))), indent=2).encode()
+    (folder / NAME).write_bytes(spelt)
     m = load(folder)
     assert_same_arrays(parameters(m.model), subject.params)
     m.save(saved)
     assert_same_weights(saved, folder)
-    assert (saved / "config.json").read_bytes() == spelt, "a save changed config.json"
+    assert (saved / NAME).read_bytes() == spelt, "a save changed config.json"
     return max(assert_close(each, subject.answers, subject.sample.tolerance) for each in _answers(m, subject))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +14,7 @@ import mlx.core as mx
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.discovery.manager import PluginManager
 from weightloom.plugins.modules.binding import parameters
+from weightloom.runtime.configs.config import NAME, read_config
 from weightloom.runtime.conformance.answering import answers
 from weightloom.runtime.conformance.making import write_checkpoint
 from weightloom.runtime.conformance.sample import Array, Sample
@@ -36,8 +36,8 @@ class Subject:
 
     @cached_property
     def config(self) -> Mapping[str, Any]:
-        """The content of the checkpoint's config.json."""
-        return _config_in(self.folder)
+        """The content of the checkpoint's config.json, as a load reads it."""
+        return read_config(self.folder / NAME).values
 
     @cached_property
     def loaded(self) -> LoadedModel:
@@ -77,7 +77,7 @@ def make_subject(sample: Sample, root: Path) -> Subject:
         return Subject(sample, architecture, folder, write_checkpoint(sample, architecture, folder))
     folder.mkdir()
     sample.checkpoint(folder)
-    return Subject(sample, architecture_of(_config_in(folder)), folder, None)
+    return Subject(sample, architecture_of(read_config(folder / NAME).values), folder, None)
 
 
 def architecture_of(config: Mapping[str, Any]) -> Architecture:
@@ -86,8 +86,3 @@ def architecture_of(config: Mapping[str, Any]) -> Architecture:
     first = next(iter(config.get("architectures") or ()), None)
     named = [each for each in manager.architectures(model_type) if first in each.class_names]
     return named[0] if len(named) == 1 else manager.architecture(model_type)
-
-
-def _config_in(folder: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    return content

@@ -61,7 +61,11 @@ GPT2_NAMES = {
 FAMILIES = (
     Family(
         "bert",
-        (Case("plain"), Case("another activation, two heads", ODD)),
+        (
+            Case("plain"),
+            Case("another activation, two heads", ODD),
+            *(Case(act, {"hidden_act": act}) for act in ("gelu_new", "gelu_pytorch_tanh", "silu")),
+        ),
         class_name="BertModel",
         sizes=BERT,
         task="embed",

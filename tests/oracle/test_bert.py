@@ -1,8 +1,7 @@
-"""BERT against the reference implementation: hidden states, with padding, segments, each activation."""
+"""BERT against the reference implementation, beyond what the kit tries: segments, and what has a head."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -64,23 +63,11 @@ def ours(folder: Path, tokens: Array, mask: Array, segments: Array) -> Array:
 
 
 @pytest.mark.sample
-@pytest.mark.parametrize(
-    "values",
-    [
-        {},
-        {"hidden_act": "gelu_new"},
-        {"hidden_act": "gelu_pytorch_tanh"},
-        {"hidden_act": "relu"},
-        {"hidden_act": "silu"},
-        {"layer_norm_eps": 1e-3, "num_attention_heads": 2},
-    ],
-    ids=str,
-)
-def test_hidden_states(tmp_path: Path, values: dict[str, Any]) -> None:
+def test_hidden_states_of_texts_of_two_kinds(tmp_path: Path) -> None:
     batch = padded()
-    reference = states(write_reference("BertModel", tmp_path, **values), *batch)
-    found, counts = ours(tmp_path, *batch), batch[1].astype(bool)
-    assert_close(found[counts], reference[counts])
+    reference = states(write_reference("BertModel", tmp_path), *batch)
+    counts = batch[1].astype(bool)
+    assert_close(ours(tmp_path, *batch)[counts], reference[counts])
 
 
 @pytest.mark.parametrize("class_name", ["BertForMaskedLM", "BertForPreTraining", "BertForSequenceClassification"])
@@ -89,14 +76,3 @@ def test_a_head_models_checkpoint_gives_its_encoder(tmp_path: Path, class_name: 
     reference = states(write_reference(class_name, tmp_path), *batch)
     counts = batch[1].astype(bool)
     assert_close(ours(tmp_path, *batch)[counts], reference[counts])
-
-
-def test_the_config_of_version_4_is_the_same_model(tmp_path: Path) -> None:
-    batch = padded()
-    write_reference("BertModel", tmp_path)
-    first = ours(tmp_path, *batch)
-    config = json.loads((tmp_path / "config.json").read_text())
-    config["torch_dtype"] = config.pop("dtype")
-    config |= {"position_embedding_type": "absolute", "gradient_checkpointing": False, "transformers_version": "4.30.0"}
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    assert np.array_equal(first, ours(tmp_path, *batch))

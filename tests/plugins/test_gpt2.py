@@ -1,7 +1,6 @@
 """GPT-2's own: an embedding for each position, and no further one."""
 
 import mlx.core as mx
-import numpy as np
 import pytest
 
 from weightloom.engine.errors import ConfigError, UsageError
@@ -23,15 +22,6 @@ def test_tokens_beyond_the_last_position_are_refused() -> None:
         with pytest.raises(UsageError, match="7 tokens") as caught:
             made(tokens, caches)
         assert caught.value.field == "n_positions"
-
-
-def test_what_fills_up_a_row_takes_no_position() -> None:
-    made = model()
-    cache = made.make_cache()
-    cache[0].padding = mx.array([2])
-    tokens = mx.array([[0, 0, 3, 1, 4, 1, 5, 9]])
-    got, wanted = made(tokens, cache)[:, 2:], made(tokens[:, 2:])
-    np.testing.assert_allclose(np.array(got), np.array(wanted), atol=1e-5)
 
 
 def test_a_model_that_looks_at_an_encoder_is_refused() -> None:

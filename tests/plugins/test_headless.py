@@ -52,13 +52,11 @@ def test_the_head_is_left_out_and_written_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("flags", [{}, {"is_causal": False}, {"use_bidirectional_attention": True}], ids=str)
-def test_padding_in_front_or_behind_is_not_seen(tmp_path: Path, flags: dict[str, bool]) -> None:
+def test_padding_in_front_is_not_seen(tmp_path: Path, flags: dict[str, bool]) -> None:
     model = load(changed(write_model(tmp_path, "llama"), **flags), task="embed").model
     alone = model(TOKENS[1:, :4])
-    behind = model(TOKENS, mx.array([[1] * 6, [1, 1, 1, 1, 0, 0]]))[1:, :4]
     filled_up = mx.concatenate([TOKENS[1:, 4:], TOKENS[1:, :4]], axis=1)
     in_front = model(filled_up, mx.array([[0, 0, 1, 1, 1, 1]]))[:, 2:]
-    assert mx.abs(behind - alone).max().item() < 1e-5
     assert mx.abs(in_front - alone).max().item() < 1e-5
     later = mx.abs(model(TOKENS)[:, :4] - model(TOKENS[:, :4])).max().item()
     assert (later > 1e-3) == bool(flags)

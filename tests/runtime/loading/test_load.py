@@ -20,7 +20,6 @@ from weightloom.engine.errors import CheckpointError, ConfigError, PlanError, Pl
 from weightloom.plugins.modules.binding import parameters
 from weightloom.runtime import load
 
-ALL = ["llama", "mistral", "mixtral", "qwen3_moe", "bert"]
 TOKENS = [[1, 5, 9, 200, 3]]
 
 
@@ -31,8 +30,8 @@ def without(folder: Path, *names: str) -> None:
     write(folder / "model.safetensors", kept)
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_each_architecture_loads_and_runs(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["llama", "bert"])
+def test_a_generator_and_an_encoder_load_and_run(tmp_path: Path, name: str) -> None:
     m = load(write_model(tmp_path, name))
     out = m.model(mx.array(TOKENS))
     assert out.shape == (1, 5, 16 if name == "bert" else 260)

@@ -27,9 +27,8 @@ def unread(model: nn.Module) -> list[str]:
     return [path for path, each in model.named_modules() if isinstance(each, Deferring)]
 
 
-@pytest.mark.parametrize("name", ["llama", "mixtral", "qwen3_moe", "bert"])
-def test_a_lazy_model_is_the_eager_one(tmp_path: Path, name: str) -> None:
-    write_model(tmp_path, name)
+def test_a_lazy_model_is_the_eager_one_when_it_was_run(tmp_path: Path) -> None:
+    write_model(tmp_path, "qwen3_moe")
     eager, lazy = load(tmp_path), load(tmp_path, lazy=True)
     assert len(unread(lazy.model)) > 5
     assert mx.array_equal(lazy.model(TOKENS), eager.model(TOKENS)).item()

@@ -46,9 +46,8 @@ def test_the_words_are_mlxs_and_the_config_says_how(cli: Cli, tmp_path: Path, re
     assert wl.load(tmp_path / "out").notes == ()
 
 
-@pytest.mark.parametrize("name", ["llama", "mixtral", "qwen3_moe"])
-def test_loaded_it_answers_as_the_unpacked_matrices_do(cli: Cli, tmp_path: Path, name: str) -> None:
-    source = packable(tmp_path / "source", name)
+def test_loaded_it_answers_as_the_unpacked_matrices_do(cli: Cli, tmp_path: Path) -> None:
+    source = packable(tmp_path / "source", "qwen3_moe")
     assert cli("convert", source, tmp_path / "q", "--quantize", "mixed_3_6").code == 0
     assert cli("convert", tmp_path / "q", tmp_path / "dense", "--dequantize").code == 0
     quantized, dense = wl.load(tmp_path / "q"), wl.load(tmp_path / "dense")

@@ -14,7 +14,7 @@ from weightloom.runtime import load, save
 from weightloom.runtime.choosing.choice import Wish
 from weightloom.runtime.converting.conversion import Order, convert
 
-DECODERS = ["llama", "mistral", "mixtral", "qwen3_moe"]
+DECODERS = ["llama", "qwen3_moe"]
 KEPT = "weightloom-kept.safetensors"
 TOKENS = [[1, 2, 3, 4]]
 

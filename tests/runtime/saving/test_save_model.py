@@ -16,7 +16,6 @@ from weightloom.engine.errors import NotInvertible, UsageError
 from weightloom.plugins.modules.binding import parameters
 from weightloom.runtime import load, save
 
-ALL = ["llama", "mistral", "mixtral", "qwen3_moe", "bert"]
 V4 = {"rope_theta": 500000.0, "rope_scaling": None}
 V5 = {"rope_parameters": {"rope_type": "default", "rope_theta": 500000.0}}
 
@@ -27,9 +26,8 @@ def equal(first: Any, second: Any) -> bool:
     return a.keys() == b.keys() and same
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_original_is_the_same_file(tmp_path: Path, name: str) -> None:
-    source = runnable(tmp_path / "a", name)
+def test_original_is_the_same_files(tmp_path: Path) -> None:
+    source = runnable(tmp_path / "a")
     load(source).save(tmp_path / "b")
     files = {path.name for path in source.iterdir()}
     assert {path.name for path in (tmp_path / "b").iterdir()} == files
@@ -37,9 +35,8 @@ def test_original_is_the_same_file(tmp_path: Path, name: str) -> None:
         assert (tmp_path / "b" / each).read_bytes() == (source / each).read_bytes()
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_a_named_layout_gives_the_parameters_back(tmp_path: Path, name: str) -> None:
-    m = load(runnable(tmp_path / "a", name))
+def test_a_named_layout_gives_the_parameters_back(tmp_path: Path) -> None:
+    m = load(runnable(tmp_path / "a", "qwen3_moe"))
     written = m.save(tmp_path / "b", layout="hf")
     assert written and equal(m, load(tmp_path / "b"))
     stored = mx.load(str(tmp_path / "b" / "model.safetensors"))
