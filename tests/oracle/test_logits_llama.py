@@ -27,24 +27,6 @@ def test_dynamic_rope_beyond_the_trained_length_at_once(tmp_path: Path) -> None:
     assert_close(whole(load(tmp_path, config_of(tmp_path)), tokens), reference)
 
 
-def test_dynamic_rope_beyond_the_trained_length_through_the_cache(tmp_path: Path) -> None:
-    """Older keys keep the frequencies of their time, here as there."""
-    import torch
-    import transformers
-
-    values = {"rope_parameters": dict(DYNAMIC), "max_position_embeddings": 20}
-    tokens, _ = write_reference("LlamaForCausalLM", "LlamaConfig", tmp_path, 40, **values)
-    model = transformers.LlamaForCausalLM.from_pretrained(tmp_path).eval()
-    past = transformers.DynamicCache(config=model.config)
-    starts = [0, 7, 14, *range(21, 40)]
-    with torch.no_grad():
-        parts = [
-            model(torch.tensor(tokens[:, a:b]), cache=past).logits
-            for a, b in zip(starts, [*starts[1:], 40], strict=True)
-        ]
-    assert_close(through_cache(load(tmp_path, config_of(tmp_path)), tokens), torch.cat(parts, 1).numpy())
-
-
 def test_layers_of_two_kinds(tmp_path: Path) -> None:
     """The reference has a class of its own for a Mistral some of whose layers see all."""
     types = ["sliding_attention", "full_attention", "sliding_attention"]
