@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.doc_blocks import pattern, run_page
+from tests.doc_shell import Shell, change, outside, walk
 
 
 @pytest.mark.parametrize(
@@ -37,3 +38,56 @@ def test_a_page_that_is_not_true_fails(block: str, tmp_path: Path, capsys: pytes
     page.write_text(block)
     with pytest.raises(AssertionError):
         run_page(page, capsys, say=lambda arguments: None)
+
+
+def walked(text: str, folder: Path) -> int:
+    page = folder / "page.md"
+    page.write_text(text, encoding="utf-8")
+    return walk(page, Shell(folder, outside()), folder / "state")
+
+
+def test_a_shell_goes_on_where_it_was(tmp_path: Path) -> None:
+    page = """```console
+$ mkdir inner
+$ cd inner
+$ export WORD=there
+```
+```text file
+old
+```
+```diff file
+-old
++new
+```
+```console
+$ echo $WORD; cat file
+there
+new
+$ false
+$ echo $?
+1
+```
+"""
+    assert walked(page, tmp_path) == 6
+    assert (tmp_path / "inner" / "file").read_text() == "new\n"
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "```console\n$ echo a\nb\n```\n",
+        "```console\n$ false\n$ true\n```\n",
+        "```console\n$ false\n```\n",
+        "```python\n1\n```\n",
+    ],
+)
+def test_a_walk_that_is_not_as_shown_fails(block: str, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        walked(block, tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "a\nb\n", "old\nold\n"])
+def test_a_change_of_what_is_not_there_once_fails(text: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text(text)
+    with pytest.raises(AssertionError):
+        change(tmp_path / "file", "-old\n+new\n")
