@@ -10,9 +10,11 @@ from weightloom.engine.exports import exporting
 if TYPE_CHECKING:
     from weightloom.engine.checkpoints.checkpoint import Checkpoint as Checkpoint
     from weightloom.engine.errors import CheckpointError as CheckpointError
+    from weightloom.engine.errors import ConfigError as ConfigError
     from weightloom.engine.errors import MissingExtra as MissingExtra
     from weightloom.engine.errors import NotInvertible as NotInvertible
     from weightloom.engine.errors import PlanError as PlanError
+    from weightloom.engine.errors import PluginError as PluginError
     from weightloom.engine.errors import RuleError as RuleError
     from weightloom.engine.errors import StorageError as StorageError
     from weightloom.engine.errors import UsageError as UsageError
@@ -90,9 +92,11 @@ _HOME = {
     "mapping.drop_layers": ("DropLayers",),
     "errors": (
         "CheckpointError",
+        "ConfigError",
         "MissingExtra",
         "NotInvertible",
         "PlanError",
+        "PluginError",
         "RuleError",
         "StorageError",
         "UsageError",
