@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from docs.generating import api, commands, errors, hooks, ops, schema
+from docs.generating import api, commands, comparison, errors, hooks, ops, schema
 
 PARTS: Mapping[str, Callable[[], str]] = {
     **api.PARTS,
     "commands": commands.text,
+    "comparison": comparison.text,
     "errors": errors.text,
     "groups": hooks.groups,
     "hooks": hooks.text,
