@@ -34,8 +34,19 @@ def resolved(app: Sphinx, env: BuildEnvironment, node: pending_xref, inside: nod
     return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, inside)
 
 
+def plain(app: Sphinx, what: str, name: str, found: object, options: object, lines: list[str]) -> None:
+    """Keep marks outside backticks as they are: docstrings are plain English with code in backticks."""
+    parts = enumerate("\n".join(lines).split("`"))
+    lines[:] = "`".join(part if place % 2 else _escaped(part) for place, part in parts).split("\n")
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"(?<=.)[*|]|[*|](?=\S)|_(?=\W|$)", r"\\\g<0>", text)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Hook in."""
     app.connect("source-read", read)
+    app.connect("autodoc-process-docstring", plain)
     app.connect("missing-reference", resolved)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
