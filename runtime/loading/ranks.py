@@ -99,12 +99,12 @@ def take_part(found: Prepared, how: Sharding | Way) -> Part:
     `tensor` cuts parameters as the architecture says, `pipeline` gives each rank some of the layers, a Sharding
     cuts as it says. Raises UsageError where the model or the group cannot do it, PlanError for what does not divide.
     """
+    if isinstance(how, str) and how not in WAYS:
+        raise UsageError(f"sharding {how!r}", expected=f"a Sharding, or one of {', '.join(WAYS)}", field="sharding")
     group = need_group()
     if how == "pipeline":
         return _stage(found, group)
     if isinstance(how, str):
-        if how not in WAYS:
-            raise UsageError(f"sharding {how!r}", expected=f"a Sharding, or one of {', '.join(WAYS)}", field="sharding")
         how, notes = sharding_of(found.architecture, found.module, group.rank(), group.size())
     else:
         notes = []

@@ -181,6 +181,8 @@ def test_a_part_of_a_model_is_not_loaded_alone_nor_saved(tmp_path: Path) -> None
     path = write_model(tmp_path / "model", "llama")
     with pytest.raises(UsageError, match="started alone"):
         load(path, sharding="tensor")
+    with pytest.raises(UsageError, match=r"sharding 'rows'\n.*a Sharding, or one of tensor, pipeline"):
+        load(path, sharding="rows")  # type: ignore[arg-type]
     code = (
         "import sys; from weightloom.runtime import load; m = load(sys.argv[1], sharding='pipeline')\n"
         "try: m.save(sys.argv[2])\n"
