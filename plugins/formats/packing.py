@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from weightloom.engine import ConversionOp, WeightConverter
 from weightloom.engine.codings.coding import Coding, Native
@@ -58,6 +59,11 @@ def floats(sources: Sources, coding: Coding) -> PackedModule:
 
 
 def _module(sources: Sources, parts: Sequence[str], op: ConversionOp, how: Quantization | None) -> PackedModule:
-    targets = tuple(rf"\.{part}" for part in parts)
-    rule = WeightConverter(sources.patterns, targets, [op])
+    rule = _rule(sources.patterns, tuple(parts), op)
     return PackedModule(Packed(rule, sources.names, sources.place.parts(parts)), how)
+
+
+@lru_cache(maxsize=256)
+def _rule(patterns: tuple[str, ...], parts: tuple[str, ...], op: ConversionOp) -> WeightConverter:
+    """Give one rule for all modules that are alike: of tens of thousands, planning works each rule out once."""
+    return WeightConverter(patterns, tuple(rf"\.{part}" for part in parts), [op])

@@ -70,29 +70,34 @@ def quantize(module: nn.Module, wanted: Mapping[str, Quantization]) -> None:
     """
     shapes = matrices(module)
     refuse_unrunnable({path: how for path, how in wanted.items() if path in shapes}, shapes)
+    modules: dict[str, nn.Module] = dict(module.named_modules())
     for path, how in wanted.items():
-        _replace(module, path, how)
+        place, made = _made(modules, path, how)
+        _put(module, place, made)
+        modules |= {f"{place}.{below}".rstrip("."): each for below, each in made.named_modules()}
 
 
-def _replace(module: nn.Module, path: str, how: Quantization) -> None:
+def _put(module: nn.Module, place: str, made: nn.Module) -> None:
     from mlx.utils import tree_unflatten
 
-    modules: dict[str, nn.Module] = dict(module.named_modules())
+    module.update_modules(tree_unflatten([(place, made)]))
+
+
+def _made(modules: Mapping[str, nn.Module], path: str, how: Quantization) -> tuple[str, nn.Module]:
+    """Make what stands for a path from then on; gives where it goes too."""
     parent, _, name = path.rpartition(".")
     try:
         if path in modules:
-            place, made = path, _quantized(modules[path], path, how)
-        elif isinstance(owner := modules.get(parent), Packable) and name in owner:
-            place, made = parent, owner.packed(name, how)
-        else:
-            raise ConfigError(f"there is no module {path} to quantize", expected="a path of the model", field=path)
+            return path, _quantized(modules[path], path, how)
+        if isinstance(owner := modules.get(parent), Packable) and name in owner:
+            return parent, owner.packed(name, how)
     except (ValueError, RuntimeError) as error:
         raise ConfigError(
             f"{path} cannot have {how.bits} bits in groups of {how.group_size} ({how.mode})",
             expected="bits, group size and mode that MLX has, and rows that divide into groups",
             field=path,
         ) from error
-    module.update_modules(tree_unflatten([(place, made)]))
+    raise ConfigError(f"there is no module {path} to quantize", expected="a path of the model", field=path)
 
 
 def _quantized(plain: nn.Module, path: str, how: Quantization) -> nn.Module:

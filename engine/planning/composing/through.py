@@ -15,7 +15,7 @@ from weightloom.engine.planning.composing.joining import joined
 from weightloom.engine.planning.groups import Group, unchanged
 from weightloom.engine.planning.lossy import lossy_records
 from weightloom.engine.planning.report import LoadReport
-from weightloom.engine.views.program import Program
+from weightloom.engine.views.program import Program, Step
 from weightloom.engine.views.whole_rows import tearing_step
 
 WORDS = "U32"
@@ -33,6 +33,7 @@ class Through:
     later: Plan
     companions: tuple[str, ...]
     _known: dict[Any, tuple[Program, Rule | None]] = field(default_factory=dict)
+    _torn: dict[Any, Step | None] = field(default_factory=dict)
 
     def plan(self) -> Plan:
         """Give the plan from the checkpoint's tensors to the later one's parameters."""
@@ -91,7 +92,7 @@ class Through:
             )
         for group in right:
             packed = [self._is_packed(name, group.program.in_specs[at].dtype) for at, name in enumerate(group.sources)]
-            step = tearing_step(group.program, packed)
+            step = self._tearing(group.program, packed)
             if step is not None:
                 name = group.sources[packed.index(True)]
                 raise PlanError(
@@ -101,6 +102,13 @@ class Through:
                     tensor=name,
                     rule=group.rule.title() if group.rule else None,
                 )
+
+    def _tearing(self, program: Program, packed: Sequence[bool]) -> Step | None:
+        """Give the step of a program that takes packed rows apart; layers that are alike share a program."""
+        key = (id(program), tuple(packed))
+        if key not in self._torn:
+            self._torn[key] = tearing_step(program, packed)
+        return self._torn[key]
 
     def _is_packed(self, name: str, dtype: str | None) -> bool:
         return name in self.front and (dtype == WORDS or name.endswith(self.companions))
