@@ -25,6 +25,7 @@ from weightloom.runtime.commands.rules_lint import RULES_LINT
 from weightloom.runtime.commands.rules_schema import RULES_SCHEMA
 from weightloom.runtime.commands.rules_show import RULES_SHOW
 from weightloom.runtime.commands.rules_test import RULES_TEST
+from weightloom.runtime.commands.studio import STUDIO
 from weightloom.runtime.commands.surgery_check import SURGERY_CHECK
 from weightloom.runtime.commands.verify import VERIFY
 from weightloom.runtime.terminal.arguments import Parser, add_output
@@ -34,7 +35,7 @@ from weightloom.runtime.terminal.outcome import Outcome
 from weightloom.runtime.terminal.printing import deliver
 from weightloom.runtime.terminal.termination import hearing_termination
 
-COMMANDS = (INSPECT, PLAN, EXPLAIN, VERIFY, CONVERT, GENERATE, EMBED, RERANK, ARCH, PLUGINS, NEW_PLUGIN)
+COMMANDS = (INSPECT, PLAN, EXPLAIN, VERIFY, CONVERT, GENERATE, EMBED, RERANK, ARCH, PLUGINS, STUDIO, NEW_PLUGIN)
 RULES_COMMANDS = (RULES_LINT, RULES_SHOW, RULES_TEST, RULES_SCHEMA)
 SURGERY_COMMANDS = (SURGERY_CHECK,)
 ADAPTER_COMMANDS = (ADAPTER_CONVERT,)

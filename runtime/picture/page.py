@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from string import Template
 from typing import Any
@@ -13,15 +14,35 @@ from typing import Any
 from weightloom.runtime.picture.kinds import KINDS
 from weightloom.runtime.picture.picture import Picture
 
-STYLES = ("picture.css",)
-# In the order in which they build on each other.
-SCRIPTS = ("elements.js", "names.js", "rows.js", "threads.js", "inspector.js", "head.js", "filters.js", "loom.js")
+_OWN = "weightloom.runtime.picture.assets"
 _MARKUP = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&"}
+
+
+@dataclass(frozen=True, slots=True)
+class Assets:
+    """What a page is made of, as text: its body, its style, and its script."""
+
+    body: str
+    style: str
+    script: str
+
+    def policy(self) -> str:
+        """Say what the page may do: run and look like what is in it, and fetch nothing."""
+        own = f"style-src {_digest(self.style)}; script-src {_digest(self.script)}; img-src data:"
+        return f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
+
+    def html(self, data: Any, policy: str) -> str:
+        """Put the page together around the data that it shows."""
+        template = Template(joined(_OWN, ["page.html"]))
+        return template.substitute(
+            policy=policy, style=self.style, script=self.script, body=self.body, data=embedded(data)
+        )
 
 
 def page(picture: Picture) -> str:
     """Give the page of a picture."""
-    return html(picture_data(picture), "picture.html", STYLES, (*SCRIPTS, "page.js"))
+    assets = Assets(picture_body(), picture_style(), in_one_scope(picture_script(), joined(_OWN, ["page.js"])))
+    return assets.html(picture_data(picture), assets.policy())
 
 
 def picture_data(picture: Picture) -> dict[str, Any]:
@@ -29,26 +50,36 @@ def picture_data(picture: Picture) -> dict[str, Any]:
     return {**picture.to_json(), "kinds": KINDS}
 
 
-def html(data: Any, body: str, styles: Sequence[str], scripts: Sequence[str], more_policy: str = "") -> str:
-    """Put a page together from assets; its policy lets nothing run or be fetched that is not in it."""
-    style, script = _joined(styles), f'"use strict";\n(() => {{\n{_joined(scripts)}\n}})();'
-    policy = f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data:; "
-    policy += f"base-uri 'none'; form-action 'none'{more_policy}"
-    template = Template(_asset("page.html"))
-    return template.substitute(policy=policy, style=style, script=script, body=_asset(body), data=embedded(data))
+def picture_body() -> str:
+    """Give the elements in which a picture is shown."""
+    return joined(_OWN, ["picture.html"])
+
+
+def picture_style() -> str:
+    """Give the style of a picture."""
+    return joined(_OWN, ["picture.css"])
+
+
+def picture_script() -> str:
+    """Give the scripts that show a picture, in the order in which they build on each other."""
+    names = ["elements", "names", "rows", "threads", "inspector", "head", "filters", "loom"]
+    return joined(_OWN, [f"{name}.js" for name in names])
+
+
+def in_one_scope(*scripts: str) -> str:
+    """Give scripts as one that leaves no name behind."""
+    return '"use strict";\n(() => {\n' + "\n".join(scripts) + "\n})();"
+
+
+def joined(package: str, names: Sequence[str]) -> str:
+    """Give the texts of assets, one after the other."""
+    folder = files(package)
+    return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
 
 
 def embedded(data: Any) -> str:
     """Give data as JSON that can stand in a script element, whatever texts are in it."""
     return json.dumps(data, ensure_ascii=True, separators=(",", ":")).translate(_MARKUP)
-
-
-def _joined(names: Sequence[str]) -> str:
-    return "\n".join(map(_asset, names))
-
-
-def _asset(name: str) -> str:
-    return files("weightloom.runtime.picture.assets").joinpath(name).read_text(encoding="utf-8")
 
 
 def _digest(text: str) -> str:

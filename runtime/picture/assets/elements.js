@@ -1,11 +1,20 @@
 /* Elements: all text goes in as text, never as markup, for names come from files of others. */
 
 const SVG = "http://www.w3.org/2000/svg";
-const CONTROL = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+const CONTROL = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
-/** Show what a reader could not see, or what would turn the text around, as an escape. */
+/** Show what a reader could not see, or what would turn the text around, as an escape; lines stay lines. */
 function visible(text) {
-  return String(text).replace(CONTROL, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return String(text).replace(CONTROL, escaped);
+}
+
+/** Do the same for a name, which is one line. */
+function inLine(text) {
+  return visible(text).replaceAll("\n", escaped);
+}
+
+function escaped(sign) {
+  return `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
 function filled(node, properties, children) {

@@ -27,7 +27,7 @@ function numbersAt(row, place) {
 /** The pieces of a template: text, and the numbers between. */
 function pieces(row) {
   return row.parts.flatMap((text, place) =>
-    place === 0 ? [{ text }] : [{ text: numbersAt(row, place - 1), number: true }, { text }],
+    place === 0 ? [{ text: inLine(text) }] : [{ text: numbersAt(row, place - 1), number: true }, { text: inLine(text) }],
   );
 }
 
@@ -52,7 +52,7 @@ function named(row, box, amounts, place) {
     numbers[axis] = numberAt(box[axis], place % amounts[axis]);
     place = Math.floor(place / amounts[axis]);
   }
-  return row.parts.map((text, at) => (at === 0 ? text : numbers[at - 1] + text)).join("");
+  return inLine(row.parts.map((text, at) => (at === 0 ? text : numbers[at - 1] + text)).join(""));
 }
 
 function numberAt(runs, place) {
