@@ -52,28 +52,32 @@ class Server(ThreadingHTTPServer):
 class Handler(BaseHTTPRequestHandler):
     """One connection; whoever lacks the token is told nothing."""
 
-    server: Server
     protocol_version = "HTTP/1.1"
     # A client that sends nothing must not keep a thread.
     timeout = 30
+
+    @property
+    def _studio(self) -> Server:
+        assert isinstance(self.server, Server)
+        return self.server
 
     def do_GET(self) -> None:
         """Give the page."""
         if not self._is_known():
             self._refuse(HTTPStatus.FORBIDDEN)
-        elif self.server.guard.place(self.path):
+        elif self._studio.guard.place(self.path):
             self._refuse(HTTPStatus.NOT_FOUND)
         else:
-            text, policy = self.server.page()
+            text, policy = self._studio.page()
             headers = {"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy}
             self._send(HTTPStatus.OK, text.encode(), headers)
 
     def do_POST(self) -> None:
         """Answer what the page asks for."""
-        if not self._is_known() or not self.server.guard.trusts(self.headers.get_all("Origin") or []):
+        if not self._is_known() or not self._studio.guard.trusts(self.headers.get_all("Origin") or []):
             self._refuse(HTTPStatus.FORBIDDEN)
             return
-        answer = self.server.answers.get(self.server.guard.place(self.path))
+        answer = self._studio.answers.get(self._studio.guard.place(self.path))
         if answer is None:
             self._refuse(HTTPStatus.NOT_FOUND)
             return
@@ -83,7 +87,7 @@ class Handler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.OK, made, {"Content-Type": "application/json"})
 
     def _is_known(self) -> bool:
-        return self.server.guard.knows(self.path, self.headers.get_all("Host") or [])
+        return self._studio.guard.knows(self.path, self.headers.get_all("Host") or [])
 
     def _asked(self) -> Mapping[str, Any] | None:
         """Read the body, a JSON object; None once a wrong one is refused."""
