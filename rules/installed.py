@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from functools import lru_cache
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from importlib.metadata import Distribution, EntryPoint, EntryPoints, entry_points
 from typing import cast
 
 
@@ -20,7 +20,13 @@ def installed_points(group: str) -> EntryPoints:
 
 def distribution_of(point: EntryPoint) -> str:
     """Give the name of the distribution that an entry point comes with."""
-    return point.dist.name if point.dist else "?"
+    return _name(point.dist) if point.dist else "?"
+
+
+@lru_cache(maxsize=1024)
+def _name(distribution: Distribution) -> str:
+    # The library reads and parses the file of metadata each time that it is asked.
+    return distribution.name
 
 
 @lru_cache(maxsize=1)

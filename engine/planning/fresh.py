@@ -193,13 +193,13 @@ class _Writer:
                 seen = (seen for name in names for _, seen in self._views(rule, name))
                 if not rule.inverse().turns_on(seen):
                     continue
-            names = [self._unrenamed(rule, name) for name in names]
+            inverse = rule.inverse()
+            assert isinstance(inverse, Renaming)
+            names = [self._unrenamed(rule, inverse, name) for name in names]
         return names
 
-    def _unrenamed(self, rule: Renaming, name: str) -> str:
+    def _unrenamed(self, rule: Renaming, inverse: Renaming, name: str) -> str:
         """Undo a rename, unless the name is already what the rename takes: a span that holds the match and more."""
-        inverse = rule.inverse()
-        assert isinstance(inverse, Renaming)
         for taken, seen in self._views(rule, name):
             found = inverse.match(seen)
             if found is not None and not self._already(rule, seen, found[1].start, found[1].end):

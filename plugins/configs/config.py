@@ -10,8 +10,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 from math import isnan
-from types import NoneType, UnionType
+from types import MappingProxyType, NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from weightloom.engine.errors import ConfigError
@@ -27,7 +28,7 @@ def read(cls: type[T], content: Mapping[str, Any], names: Mapping[str, str] | No
 
     Raises ConfigError, naming the field, for one that lacks or has a value of another type.
     """
-    hints = get_type_hints(cls)
+    hints = hints_of(cls)
     values: dict[str, Any] = {}
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]
         name = (names or {}).get(field.name, field.name)
@@ -42,6 +43,12 @@ def read(cls: type[T], content: Mapping[str, Any], names: Mapping[str, str] | No
                 field=name,
             )
     return cls(**values)
+
+
+@lru_cache(maxsize=256)
+def hints_of(cls: type[Any]) -> Mapping[str, Any]:
+    """Give the types of a dataclass's fields; working them out takes longer than all else that is done with them."""
+    return MappingProxyType(get_type_hints(cls))
 
 
 def unread_fields(cls: type[Any], content: Mapping[str, Any]) -> tuple[str, ...]:

@@ -13,9 +13,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin
 
 from weightloom.engine.show import shown
+from weightloom.plugins.configs.config import hints_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def repaired_numbers(fields: type[Any], content: Mapping[str, Any]) -> Repaired:
 
 def _wanted(fields: type[Any]) -> Iterator[tuple[str, Wanted]]:
     """Give what each field wants that wants a number; one that takes null too has no use for a default."""
-    hints = get_type_hints(fields)
+    hints = hints_of(fields)
     for each in dataclasses.fields(fields):
         options = get_args(hints[each.name]) if _is_union(hints[each.name]) else (hints[each.name],)
         kinds = [option for option in options if option is not NoneType]
