@@ -1,18 +1,32 @@
-"""Pages that need nothing to begin with: every block is run. And what a page names of the repository is there."""
+"""Pages that need no more than a tiny model: every block is run. And what a page names of the repository is there."""
 
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.doc_blocks import run_page
+from tests.doc_shell import Shell, outside, walk
 from tests.guards import ROOT
+from tests.runtime.models import runnable, write_model
+from tests.runtime.quantizing.models import packable
 
 DOCS = ROOT / "docs"
-RUN = ["explanation/index-map", "explanation/rules", "explanation/scope"]
 PAGES = sorted(DOCS.rglob("*.md"))
+
+# What lies there before the page begins.
+RUN: Mapping[str, Callable[[], object]] = {
+    "explanation/index-map": lambda: None,
+    "explanation/rules": lambda: None,
+    "explanation/scope": lambda: None,
+    "how-to/convert-between-layouts": lambda: write_model(Path("mixtral"), "mixtral"),
+    "how-to/load-and-check": lambda: runnable(Path("model")),
+    "how-to/save-space": lambda: packable(Path("model")),
+}
 
 
 @pytest.mark.parametrize("name", RUN)
@@ -20,7 +34,15 @@ def test_the_page_is_true(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    RUN[name]()
     run_page(DOCS / f"{name}.md", capsys)
+
+
+def test_the_page_on_what_does_not_fit_is_true(tmp_path: Path) -> None:
+    runnable(tmp_path / "model")
+    variables = outside()
+    here = {**variables, "PATH": f"{Path(sys.executable).parent}:{variables['PATH']}"}
+    assert walk(DOCS / "how-to" / "debug-a-mapping.md", Shell(tmp_path, here), tmp_path / "state") > 6
 
 
 def named(page: Path) -> list[tuple[str, str]]:
