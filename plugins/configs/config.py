@@ -8,12 +8,12 @@ unknown field is left for the report (`unread_fields`), since real configs hold 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 from math import isnan
 from types import MappingProxyType, NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from weightloom.engine.errors import ConfigError
 
@@ -45,9 +45,13 @@ def read(cls: type[T], content: Mapping[str, Any], names: Mapping[str, str] | No
     return cls(**values)
 
 
-@lru_cache(maxsize=256)
 def hints_of(cls: type[Any]) -> Mapping[str, Any]:
-    """Give the types of a dataclass's fields; working them out takes longer than all else that is done with them."""
+    """Give the types of a dataclass's fields, worked out once: that takes longer than all that is done with them."""
+    return _hints(cast("Hashable", cls))
+
+
+@lru_cache(maxsize=256)
+def _hints(cls: Hashable) -> Mapping[str, Any]:
     return MappingProxyType(get_type_hints(cls))
 
 
