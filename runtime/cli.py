@@ -22,6 +22,7 @@ from weightloom.runtime.commands.plan import PLAN
 from weightloom.runtime.commands.plugins import PLUGINS
 from weightloom.runtime.commands.rerank import RERANK
 from weightloom.runtime.commands.rules_lint import RULES_LINT
+from weightloom.runtime.commands.rules_new import RULES_NEW
 from weightloom.runtime.commands.rules_schema import RULES_SCHEMA
 from weightloom.runtime.commands.rules_show import RULES_SHOW
 from weightloom.runtime.commands.rules_test import RULES_TEST
@@ -36,7 +37,7 @@ from weightloom.runtime.terminal.printing import deliver
 from weightloom.runtime.terminal.termination import hearing_termination
 
 COMMANDS = (INSPECT, PLAN, EXPLAIN, VERIFY, CONVERT, GENERATE, EMBED, RERANK, ARCH, PLUGINS, STUDIO, NEW_PLUGIN)
-RULES_COMMANDS = (RULES_LINT, RULES_SHOW, RULES_TEST, RULES_SCHEMA)
+RULES_COMMANDS = (RULES_NEW, RULES_LINT, RULES_SHOW, RULES_TEST, RULES_SCHEMA)
 SURGERY_COMMANDS = (SURGERY_CHECK,)
 ADAPTER_COMMANDS = (ADAPTER_CONVERT,)
 

@@ -9,7 +9,20 @@ from typing import Any
 from weightloom.engine import TensorSpec
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.modules.binding import param_specs
+from weightloom.plugins.modules.otherwise import known_otherwise
 from weightloom.runtime.preparing.prepare import built
+
+Names = Callable[[], Collection[str]]
+
+
+@dataclass(frozen=True)
+class Built:
+    """A module's parameters, and what is known to be otherwise with them in other layouts."""
+
+    specs: Mapping[str, TensorSpec]
+    otherwise: Mapping[str, str]
+
+    __hash__ = None  # type: ignore[assignment]  # it holds mappings
 
 
 @dataclass
@@ -18,23 +31,21 @@ class Parameters:
 
     architecture: Architecture
     config: Mapping[str, Any]
-    _last: tuple[Any, Mapping[str, TensorSpec]] | None = field(default=None, repr=False)
+    _last: tuple[Any, Built] | None = field(default=None, repr=False)
 
-    @property
-    def settled(self) -> bool:
-        """Whether the config says all, so that no names are asked for."""
-        return self.architecture.adapt is None
-
-    def specs(self, names: Callable[[], Collection[str]]) -> Mapping[str, TensorSpec]:
+    def specs(self, names: Names) -> Mapping[str, TensorSpec]:
         """Give them; `names` gives the canonical names that there are; raises ConfigError as building does."""
-        if self.settled:
+        return self.built(names).specs
+
+    def built(self, names: Names) -> Built:
+        """Give them with what is known of them; names are asked for only where they settle it. Raises as `specs`."""
+        if self.architecture.adapt is None:
             return self._of(None, ())
         found = names()
-        assert self.architecture.adapt is not None
-        adapted = self.architecture.adapt(self.architecture.read_config(self.config), found)
-        return self._of(adapted, found)
+        return self._of(self.architecture.adapt(self.architecture.read_config(self.config), found), found)
 
-    def _of(self, adapted: Any, names: Collection[str]) -> Mapping[str, TensorSpec]:
+    def _of(self, adapted: Any, names: Collection[str]) -> Built:
         if self._last is None or self._last[0] != adapted:
-            self._last = adapted, param_specs(built(self.architecture, self.config, names))
+            module = built(self.architecture, self.config, names)
+            self._last = adapted, Built(param_specs(module), known_otherwise(module))
         return self._last[1]

@@ -1,0 +1,44 @@
+"""Matching: every template on disk with the parameters that it makes, from the surest to the weakest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from weightloom.rules.proposing.joining import combined
+from weightloom.rules.proposing.learning import learnt
+from weightloom.rules.proposing.likeness import Likeness
+from weightloom.rules.proposing.links import Link
+from weightloom.rules.proposing.pairing import ALIKE, WEAK, paired
+from weightloom.rules.proposing.templates import Template
+
+_ROUNDS = 3
+
+
+def matched(sources: Sequence[Template], targets: Sequence[Template]) -> tuple[Link, ...]:
+    """Match one to one by name, learning words on the way; then what is put together or cut; then what is left."""
+    same = _same(sources, targets)
+    others = _rest(sources, same, True), _rest(targets, same, False)
+    named: tuple[Link, ...] = ()
+    for _ in range(_ROUNDS):
+        likeness = Likeness(sources, targets, learnt((*same, *named)))
+        named = paired(*others, likeness, ALIKE)
+    likeness = Likeness(sources, targets, learnt((*same, *named)))
+    joined = combined(_rest(others[0], named, True), _rest(others[1], named, False), likeness)
+    found = (*same, *named, *joined)
+    return (*found, *paired(_rest(sources, found, True), _rest(targets, found, False), likeness, WEAK))
+
+
+def _same(sources: Iterable[Template], targets: Iterable[Template]) -> tuple[Link, ...]:
+    """Link what has name, shape and indices alike on both sides."""
+    wanted = {target.parts: target for target in targets}
+    pairs = ((source, wanted[source.parts]) for source in sources if source.parts in wanted)
+    return tuple(
+        Link((source,), (target,), evidence="the same name and shape")
+        for source, target in pairs
+        if all(source.shapes.get(index) == shape for index, shape in target.shapes.items())
+    )
+
+
+def _rest(templates: Iterable[Template], links: Iterable[Link], of_sources: bool) -> list[Template]:
+    taken = {each for link in links for each in (link.sources if of_sources else link.targets)}
+    return [template for template in templates if template not in taken]

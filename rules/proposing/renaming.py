@@ -1,0 +1,180 @@
+"""Renaming: the fewest renames that lead every name where it belongs, tried out before they are believed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+
+from weightloom.engine import WeightRenaming
+from weightloom.engine.planning.resolve import Resolver, resolve
+from weightloom.rules.proposing import spelling
+from weightloom.rules.proposing.links import Link
+from weightloom.rules.proposing.proposal import ProposedRule
+from weightloom.rules.proposing.templates import Template
+
+_TRIES = 12
+Rename = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Span:
+    """Where two names differ: parts [start, stop) of the one are parts [first, last) of the other."""
+
+    start: int
+    stop: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Change:
+    """A name, where it leads, and the spans that differ, each of which is a rename."""
+
+    link: Link
+    spans: tuple[Span, ...]
+
+    __hash__ = None  # type: ignore[assignment]  # a link is not hashable
+
+    @property
+    def before(self) -> tuple[str, ...]:
+        """The parts on disk."""
+        return self.link.sources[0].parts
+
+    @property
+    def after(self) -> tuple[str, ...]:
+        """The parts of the parameter."""
+        return self.link.targets[0].parts
+
+    @property
+    def renames(self) -> tuple[Rename, ...]:
+        """The spans as renames."""
+        return tuple(map(self._rename, self.spans))
+
+    def _rename(self, span: Span) -> Rename:
+        first, last = span.start == 0, span.stop == len(self.before)
+        source = spelling.source(self.before[span.start : span.stop], first=first, last=last)
+        return source, spelling.target(self.after[span.first : span.last], first=first, last=last)
+
+    def widened(self, rename: Rename) -> Change:
+        """Give it with the span of a rename one part wider, to the left if there is one."""
+        return replace(
+            self, spans=_joined([self._wider(each) if self._rename(each) == rename else each for each in self.spans])
+        )
+
+    def _wider(self, span: Span) -> Span:
+        if span.start > 0 and span.first > 0:
+            return replace(span, start=span.start - 1, first=span.first - 1)
+        if span.stop < len(self.before) and span.last < len(self.after):
+            return replace(span, stop=span.stop + 1, last=span.last + 1)
+        return span
+
+
+def change_of(link: Link) -> Change:
+    """Compare the two names of a link; a span always has parts on both sides."""
+    before, after = link.sources[0].parts, link.targets[0].parts
+    codes = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    change = Change(link, tuple(Span(*code[1:]) for code in codes if code[0] != "equal"))
+    spans = [
+        change._wider(span) if span.start == span.stop or span.first == span.last else span for span in change.spans
+    ]
+    return replace(change, spans=_joined(spans))
+
+
+def _joined(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Make one of spans that touch."""
+    found: list[Span] = []
+    for span in spans:
+        if found and (span.start <= found[-1].stop or span.first <= found[-1].last):
+            found[-1] = replace(found[-1], stop=max(span.stop, found[-1].stop), last=max(span.last, found[-1].last))
+        else:
+            found.append(span)
+    return tuple(found)
+
+
+def renames_of(links: Sequence[Link], others: Sequence[Template]) -> tuple[tuple[ProposedRule, ...], tuple[Link, ...]]:
+    """Give renames that carry out plain links, and the links that they cannot; `others` are names beside them.
+
+    A rename that acts where it should not is widened by the part beside it, until it does no more.
+    """
+    changes = [change_of(link) for link in links]
+    for _ in range(_TRIES):
+        rules = _ordered(changes)
+        wrong = _tried(rules, changes)
+        if not wrong:
+            return tuple(_proposed(rules, changes)), ()
+        widened = [_without(change, wrong) for change in changes]
+        if [each.spans for each in widened] == [each.spans for each in changes]:
+            break
+        changes = widened
+    lost = [change for change in changes if _leads_elsewhere(change, _ordered(changes))]
+    kept = [change for change in changes if change not in lost]
+    return tuple(_proposed(_ordered(kept), kept)), tuple(change.link for change in lost)
+
+
+def _ordered(changes: Iterable[Change]) -> list[Rename]:
+    """Give each rename once, those with the most parts first: the narrower must not take from the wider."""
+    found = {rename: None for change in changes for rename in change.renames}
+    return sorted(found, key=lambda rename: -rename[0].count(r"\."))
+
+
+def _tried(rules: Sequence[Rename], changes: Sequence[Change]) -> set[Rename]:
+    """Give the renames that act where they should not, or, where all that act should, those that do."""
+    resolver, found = _run(rules, [_example(change, True) for change in changes])
+    wrong: set[Rename] = set()
+    for change, renamed in zip(changes, found, strict=True):
+        if renamed == _example(change, False):
+            continue
+        acted = [rules[number] for number, _, _ in resolver.trace(_example(change, True))]
+        strange = [rename for rename in acted if rename not in change.renames]
+        wrong |= set(strange or acted or change.renames)
+    return wrong
+
+
+def _run(rules: Sequence[Rename], names: Sequence[str]) -> tuple[Resolver, list[str]]:
+    resolver, found = resolve(names, [WeightRenaming(source, target) for source, target in rules])
+    return resolver, [each.renamed for each in found]
+
+
+def renamed(rules: Sequence[ProposedRule], templates: Sequence[Template]) -> list[tuple[str, ...]]:
+    """Give the parts of templates after renames."""
+    pairs = [(rule.item["rename"]["from"], rule.item["rename"]["to"]) for rule in rules]
+    names = [_marked(template) for template in templates]
+    _, found = _run(pairs, names)
+    return [
+        tuple("*" if part.isdecimal() and int(part) >= _MARK else part for part in name.split(".")) for name in found
+    ]
+
+
+_MARK = 7000
+
+
+def _marked(template: Template) -> str:
+    numbers = iter(range(_MARK, _MARK + len(template.parts)))
+    return ".".join(str(next(numbers)) if part == "*" else part for part in template.parts)
+
+
+def _example(change: Change, before: bool) -> str:
+    return _marked(change.link.sources[0] if before else change.link.targets[0])
+
+
+def _leads_elsewhere(change: Change, rules: Sequence[Rename]) -> bool:
+    _, (found,) = _run(rules, [_example(change, True)])
+    return found != _example(change, False)
+
+
+def _without(change: Change, wrong: set[Rename]) -> Change:
+    for rename in change.renames:
+        if rename in wrong:
+            change = change.widened(rename)
+    return change
+
+
+def _proposed(rules: Sequence[Rename], changes: Sequence[Change]) -> Iterable[ProposedRule]:
+    users: dict[Rename, list[Link]] = defaultdict(list)
+    for change in changes:
+        for rename in change.renames:
+            users[rename].append(change.link)
+    for source, target in rules:
+        yield ProposedRule({"rename": {"from": source, "to": target}}, tuple(users[source, target]))

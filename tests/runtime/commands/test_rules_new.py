@@ -1,0 +1,103 @@
+"""`weightloom rules new`: what it proposes is a file that loads, and says what is left to decide."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cases.fixtures import t0
+from tests.runtime.support import T0_CONFIG, Cli, checkpoint
+from weightloom.rules import lint_rules
+
+# Names as the first Llama files had them.
+NAMES = {
+    "model.embed_tokens": "tok_embeddings",
+    "model.norm": "norm",
+    "lm_head": "output",
+    "model.layers": "layers",
+    "self_attn.q_proj": "attention.wq",
+    "self_attn.k_proj": "attention.wk",
+    "self_attn.v_proj": "attention.wv",
+    "self_attn.o_proj": "attention.wo",
+    "mlp.gate_proj": "feed_forward.w1",
+    "mlp.up_proj": "feed_forward.w3",
+    "mlp.down_proj": "feed_forward.w2",
+    "input_layernorm": "attention_norm",
+    "post_attention_layernorm": "ffn_norm",
+}
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
+    return Cli(capsys)
+
+
+def renamed(name: str) -> str:
+    for old, new in NAMES.items():
+        name = name.replace(old, new)
+    return name
+
+
+def other_names(folder: Path, **config: object) -> Path:
+    return checkpoint(folder, {renamed(name): array for name, array in t0().items()}, {**T0_CONFIG, **config})
+
+
+def test_a_file_is_proposed_and_loads(cli: Cli, tmp_path: Path) -> None:
+    path, file = other_names(tmp_path), tmp_path / "mine.yaml"
+    ran = cli("rules", "new", path, "-o", file)
+    assert ran.code == 1 and ran.out == ""
+    assert "21 of 21 tensors (100.0%)" in ran.err and "would load  yes" in ran.err
+    assert "layers.*.attention.wq.weight" in ran.err
+    assert lint_rules(file) == []
+    assert "# To decide: rows of queries and keys" in file.read_text()
+    planned = cli("plan", path, "--rules", file)
+    assert planned.code == 0, planned.out
+
+
+def test_it_goes_to_standard_output(cli: Cli, tmp_path: Path) -> None:
+    ran = cli("rules", "new", other_names(tmp_path), "--quiet")
+    assert ran.err == ""
+    assert "- rename: {from: '\\.feed_forward\\.w1\\.', to: '.mlp.gate_proj.'}" in ran.out
+
+
+def test_as_json(cli: Cli, tmp_path: Path) -> None:
+    data = cli("rules", "new", other_names(tmp_path), "--json").data
+    assert (data["schema"], data["matched"], data["tensors"], data["settled"]) == (1, 21, 21, False)
+    (q,) = [each for each in data["matches"] if each["tensors"] == ["layers.*.attention.wq.weight"]]
+    assert q["parameters"] == ["model.layers.*.self_attn.q_proj.weight"] and q["to_decide"]
+    assert data["would_load"] is True and data["left"] == data["wanted"] == []
+
+
+def test_nothing_is_proposed_where_nothing_differs(cli: Cli, tmp_path: Path) -> None:
+    ran = cli("rules", "new", checkpoint(tmp_path))
+    assert ran.code == 0
+    assert "rules: []" in ran.out
+
+
+def test_an_architecture_is_named_where_the_config_names_none(cli: Cli, tmp_path: Path) -> None:
+    path = other_names(tmp_path, model_type="nobodys", architectures=["Nobodys"])
+    refused = cli("rules", "new", path)
+    assert refused.code == 2 and "--arch" in refused.err
+    ran = cli("rules", "new", path, "--arch", "llama")
+    assert "would load  yes" in ran.err
+    assert "model_types: [llama]" in ran.out
+
+
+def test_a_file_is_not_replaced_unasked(cli: Cli, tmp_path: Path) -> None:
+    path, file = other_names(tmp_path), tmp_path / "mine.yaml"
+    file.write_text("mine")
+    ran = cli("rules", "new", path, "-o", file)
+    assert ran.code == 2 and "--overwrite" in ran.err
+    assert file.read_text() == "mine"
+    assert cli("rules", "new", path, "-o", file, "--overwrite").code == 1
+    assert "schema: 1" in file.read_text()
+
+
+def test_what_has_no_place_is_listed(cli: Cli, tmp_path: Path) -> None:
+    arrays = {renamed(name): array for name, array in t0().items()}
+    arrays["rope.freqs"] = arrays.pop("norm.weight")[:3]
+    ran = cli("rules", "new", checkpoint(tmp_path, arrays))
+    assert ran.code == 1 and "would load  no" in ran.err
+    assert "no parameter for rope.freqs" in ran.err and "no tensor for model.norm.weight" in ran.err
+    assert "#   rope.freqs  [3] x1" in ran.out
