@@ -13,20 +13,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import mlx.core as mx
+import mlx.nn as nn
 
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL, refuse_non_positive_where_given
 from weightloom.plugins.configs.config import read, refuse_unless
-from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.configs.scored_fields import ScoredFields
-from weightloom.plugins.layers.activations import Activation, activation
-from weightloom.plugins.layers.attention import Attention, AttentionShape
-from weightloom.plugins.layers.blocks import Block
+from weightloom.plugins.layers.attention import AttentionShape
 from weightloom.plugins.layers.cuts import HEADS
-from weightloom.plugins.layers.decoder import CausalLM, Decoder
+from weightloom.plugins.layers.decoder import CausalLM
+from weightloom.plugins.layers.dense import DenseConfig, build_dense
 from weightloom.plugins.layers.norm_head import ColumnNormHeadLM
-from weightloom.plugins.layers.norms import rms_norm
-from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.layers.scored_experts import CUTS, LinearScoredSparseMlp, feed_forward
 from weightloom.plugins.layers.scoring import Scoring, shares
 from weightloom.plugins.specs import hookimpl
@@ -69,9 +66,7 @@ class Config:
     """A config that fits together."""
 
     fields: Fields
-    attention: AttentionShape
-    act: Activation
-    rope: RopeConfig
+    dense: DenseConfig
     scoring: Scoring
 
 
@@ -87,32 +82,28 @@ def read_config(content: Mapping[str, Any]) -> Config:
     scores = shares if fields.score_function == "softmax" else mx.sigmoid
     normalise = fields.norm_topk_prob and fields.num_experts_per_tok > 1
     scale = fields.routed_scaling_factor
+    shape = AttentionShape.of(fields, bias=fields.use_qkv_bias, out_bias=False, norm_eps=eps)
+    types, part = (FULL,) * fields.num_hidden_layers, fields.turned_part
     return Config(
         fields,
-        AttentionShape.of(fields, bias=fields.use_qkv_bias, out_bias=False, norm_eps=eps),
-        activation(fields.hidden_act),
-        read_rope(content, fields.head_size, fields.max_position_embeddings, default_part=fields.turned_part)[FULL],
+        DenseConfig.of(fields, content, types, shape, default_part=part),
         Scoring(scores, fields.groups, fields.kept_groups, normalise=normalise, scale=scale),
     )
 
 
 def build(config: Config) -> CausalLM:
     """Make the module; its parameters are not computed."""
+    return build_dense(
+        config.dense,
+        fed=lambda layer: _fed(config, layer),
+        model=ColumnNormHeadLM if config.fields.norm_head else CausalLM,
+    )
+
+
+def _fed(config: Config, layer: int) -> nn.Module:
     fields = config.fields
-    rope = Rope(config.rope, config.attention.head_dim)
-    norm = rms_norm(fields.rms_norm_eps)
     corrected = fields.moe_router_enable_expert_bias
-    blocks = [
-        Block(
-            Attention(config.attention, rope),
-            feed_forward(fields, layer, config.act, config.scoring, corrected, LinearScoredSparseMlp),
-            fields.hidden_size,
-            norm,
-        )
-        for layer in range(fields.num_hidden_layers)
-    ]
-    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks)
-    return (ColumnNormHeadLM if fields.norm_head else CausalLM)(decoder, fields.tie_word_embeddings)
+    return feed_forward(fields, layer, config.dense.act, config.scoring, corrected, LinearScoredSparseMlp)
 
 
 BAILING_MOE = Architecture(

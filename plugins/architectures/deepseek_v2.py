@@ -9,28 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.configs.checks import FULL
 from weightloom.plugins.configs.config import read
-from weightloom.plugins.configs.latent_fields import LatentFields
-from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
-from weightloom.plugins.configs.scored_fields import ScoredFields
-from weightloom.plugins.layers.activations import Activation, activation
-from weightloom.plugins.layers.blocks import Block
-from weightloom.plugins.layers.cuts import VOCABULARY
-from weightloom.plugins.layers.decoder import CausalLM, Decoder
-from weightloom.plugins.layers.latent_attention import HEAD_CUTS, LatentAttention, LatentShape
-from weightloom.plugins.layers.norms import rms_norm
-from weightloom.plugins.layers.rope import Rope
-from weightloom.plugins.layers.scored_experts import CUTS, feed_forward
+from weightloom.plugins.configs.deepseek_fields import LatentExpertFields
+from weightloom.plugins.layers.decoder import CausalLM
+from weightloom.plugins.layers.latent_decoder import SHARDING, LatentConfig, build_latent
 from weightloom.plugins.layers.scoring import Scoring, one_best, shares
 from weightloom.plugins.specs import hookimpl
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fields(ScoredFields, LatentFields):
+class Fields(LatentExpertFields):
     """What config.json says; defaults are the published ones."""
 
     vocab_size: int = 102400
@@ -50,51 +41,26 @@ class Fields(ScoredFields, LatentFields):
         return super().groups if self.topk_method == "group_limited_greedy" else 1
 
 
-@dataclass(frozen=True)
-class Config:
-    """A config that fits together."""
-
-    fields: Fields
-    attention: LatentShape
-    act: Activation
-    rope: RopeConfig
-    scoring: Scoring
+Config: TypeAlias = LatentConfig[Fields]
 
 
 def read_config(content: Mapping[str, Any]) -> Config:
     """Read config.json's content; raises ConfigError naming the field that is off."""
     fields = read(Fields, content)
-    fields.check()
-    fields.check_parts()
-    fields.check_experts(of_group=1)
-    rope = read_rope(content, fields.qk_rope_head_dim, fields.max_position_embeddings)[FULL]
-    normalise = fields.norm_topk_prob and fields.num_experts_per_tok > 1
-    scale = 1.0 if normalise else fields.routed_scaling_factor
-    return Config(
-        fields,
-        LatentShape.of(fields, rope),
-        activation(fields.hidden_act),
-        rope,
-        Scoring(shares, fields.groups, fields.kept_groups, one_best, normalise, scale),
-    )
+    fields.check_all(of_group=1)
+    return LatentConfig.of(fields, content)
 
 
 def build(config: Config) -> CausalLM:
     """Make the module; its parameters are not computed."""
-    fields = config.fields
-    rope = Rope(config.rope, fields.qk_rope_head_dim, interleaved=True)
-    norm = rms_norm(fields.rms_norm_eps)
-    blocks = [
-        Block(
-            LatentAttention(config.attention, rope),
-            feed_forward(fields, layer, config.act, config.scoring, corrected=False),
-            fields.hidden_size,
-            norm,
-        )
-        for layer in range(fields.num_hidden_layers)
-    ]
-    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks)
-    return CausalLM(decoder, fields.tie_word_embeddings)
+    return build_latent(config, scoring_of(config.fields), corrected=False)
+
+
+def scoring_of(fields: Fields) -> Scoring:
+    """Give how experts are chosen: by their shares; a group counts by its best."""
+    normalise = fields.norm_topk_prob and fields.num_experts_per_tok > 1
+    scale = 1.0 if normalise else fields.routed_scaling_factor
+    return Scoring(shares, fields.groups, fields.kept_groups, one_best, normalise, scale)
 
 
 DEEPSEEK_V2 = Architecture(
@@ -108,7 +74,7 @@ DEEPSEEK_V2 = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
-    sharding={**VOCABULARY, **HEAD_CUTS, **CUTS},
+    sharding=SHARDING,
 )
 
 

@@ -9,45 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.configs.checks import FULL
 from weightloom.plugins.configs.config import read
-from weightloom.plugins.configs.latent_fields import LatentFields
-from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
-from weightloom.plugins.configs.scored_fields import ScoredFields
-from weightloom.plugins.layers.activations import Activation, activation
-from weightloom.plugins.layers.blocks import Block
-from weightloom.plugins.layers.cuts import VOCABULARY
-from weightloom.plugins.layers.decoder import CausalLM, Decoder
-from weightloom.plugins.layers.latent_attention import HEAD_CUTS, LatentAttention, LatentShape
+from weightloom.plugins.configs.deepseek_fields import DeepSeekV3Fields
+from weightloom.plugins.layers.decoder import CausalLM
+from weightloom.plugins.layers.latent_decoder import SHARDING, LatentConfig, build_latent
 from weightloom.plugins.layers.latent_halves import unpacked_halves
-from weightloom.plugins.layers.norms import rms_norm
-from weightloom.plugins.layers.rope import Rope
-from weightloom.plugins.layers.scored_experts import CUTS, feed_forward
 from weightloom.plugins.layers.scoring import Scoring
 from weightloom.plugins.specs import hookimpl
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fields(ScoredFields, LatentFields):
+class Fields(DeepSeekV3Fields):
     """What config.json says; defaults are the published ones."""
 
-    vocab_size: int = 129280
-    hidden_size: int = 7168
-    intermediate_size: int = 18432
-    num_hidden_layers: int = 61
-    num_attention_heads: int = 128
     max_position_embeddings: int = 4096
-    moe_intermediate_size: int = 2048
-    n_routed_experts: int = 256
-    n_shared_experts: int | None = 1
-    num_experts_per_tok: int = 8
-    first_k_dense_replace: int = 3
-    n_group: int | None = 8
-    topk_group: int | None = 4
-    routed_scaling_factor: float = 2.5
     rope_interleave: bool = True
 
 
@@ -74,14 +52,7 @@ class LiteFields(Fields):
     v_head_dim: int = 256
 
 
-@dataclass(frozen=True)
-class Config:
-    """A config that fits together."""
-
-    fields: Fields
-    attention: LatentShape
-    act: Activation
-    rope: RopeConfig
+Config: TypeAlias = LatentConfig[Fields]
 
 
 def read_config(content: Mapping[str, Any]) -> Config:
@@ -95,32 +66,15 @@ def read_lite(content: Mapping[str, Any]) -> Config:
 
 
 def _checked(fields: Fields, content: Mapping[str, Any]) -> Config:
-    fields.check()
-    fields.check_parts()
-    fields.check_experts()
-    rope = read_rope(content, fields.qk_rope_head_dim, fields.max_position_embeddings)[FULL]
-    return Config(fields, LatentShape.of(fields, rope), activation(fields.hidden_act), rope)
+    fields.check_all()
+    return LatentConfig.of(fields, content)
 
 
 def build(config: Config) -> CausalLM:
     """Make the module; its parameters are not computed."""
     fields = config.fields
-    rope = Rope(config.rope, fields.qk_rope_head_dim, fields.rope_interleave)
-    norm = rms_norm(fields.rms_norm_eps)
-    blocks = [
-        Block(
-            LatentAttention(config.attention, rope),
-            feed_forward(fields, layer, config.act, Scoring.of(fields)),
-            fields.hidden_size,
-            norm,
-        )
-        for layer in range(fields.num_hidden_layers)
-    ]
-    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks)
-    return CausalLM(decoder, fields.tie_word_embeddings)
+    return build_latent(config, Scoring.of(fields), interleaved=fields.rope_interleave)
 
-
-SHARDING = {**VOCABULARY, **HEAD_CUTS, **CUTS}
 
 DEEPSEEK_V3 = Architecture(
     name="deepseek_v3",

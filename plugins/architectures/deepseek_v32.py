@@ -10,52 +10,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import mlx.core as mx
 import mlx.nn as nn
 
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.configs.checks import FULL, refuse_non_positive
+from weightloom.plugins.configs.checks import refuse_non_positive
 from weightloom.plugins.configs.config import read, refuse_unless
-from weightloom.plugins.configs.latent_fields import LatentFields
-from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
-from weightloom.plugins.configs.scored_fields import ScoredFields
-from weightloom.plugins.layers.activations import Activation, activation
+from weightloom.plugins.configs.deepseek_fields import DeepSeekV3Fields
 from weightloom.plugins.layers.blocks import Block
 from weightloom.plugins.layers.cache import IndexedCache, position_of
-from weightloom.plugins.layers.cuts import VOCABULARY
-from weightloom.plugins.layers.decoder import CausalLM, Decoder
-from weightloom.plugins.layers.latent_attention import HEAD_CUTS, LatentAttention, LatentShape
+from weightloom.plugins.layers.decoder import CausalLM
+from weightloom.plugins.layers.latent_attention import LatentAttention, LatentShape
+from weightloom.plugins.layers.latent_decoder import SHARDING, LatentConfig, build_latent
 from weightloom.plugins.layers.latent_halves import unpacked_halves
 from weightloom.plugins.layers.masks import Mask, written_out
-from weightloom.plugins.layers.norms import rms_norm
 from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.layers.routing import best
-from weightloom.plugins.layers.scored_experts import CUTS, feed_forward
 from weightloom.plugins.layers.scoring import Scoring
 from weightloom.plugins.specs import hookimpl
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fields(ScoredFields, LatentFields):
+class Fields(DeepSeekV3Fields):
     """What config.json says; defaults are the published ones."""
 
-    vocab_size: int = 129280
-    hidden_size: int = 7168
-    intermediate_size: int = 18432
-    num_hidden_layers: int = 61
-    num_attention_heads: int = 128
     max_position_embeddings: int = 163840
     q_lora_rank: int = 1536
-    moe_intermediate_size: int = 2048
-    n_routed_experts: int = 256
-    n_shared_experts: int | None = 1
-    num_experts_per_tok: int = 8
-    first_k_dense_replace: int = 3
-    n_group: int | None = 8
-    topk_group: int | None = 4
-    routed_scaling_factor: float = 2.5
     index_topk: int = 2048
     index_head_dim: int = 128
     index_n_heads: int = 64
@@ -67,25 +49,15 @@ class Fields(ScoredFields, LatentFields):
         refuse_unless(size >= turned, "index_head_dim", size, f"qk_rope_head_dim, {turned}, at least")
 
 
-@dataclass(frozen=True)
-class Config:
-    """A config that fits together."""
-
-    fields: Fields
-    attention: LatentShape
-    act: Activation
-    rope: RopeConfig
+Config: TypeAlias = LatentConfig[Fields]
 
 
 def read_config(content: Mapping[str, Any]) -> Config:
     """Read config.json's content; raises ConfigError naming the field that is off."""
     fields = read(Fields, content)
-    fields.check()
-    fields.check_parts()
-    fields.check_experts()
+    fields.check_all()
     fields.check_index()
-    rope = read_rope(content, fields.qk_rope_head_dim, fields.max_position_embeddings)[FULL]
-    return Config(fields, LatentShape.of(fields, rope), activation(fields.hidden_act), rope)
+    return LatentConfig.of(fields, content)
 
 
 class Indexer(nn.Module):
@@ -170,20 +142,12 @@ class IndexedBlock(Block):
 def build(config: Config) -> CausalLM:
     """Make the module; its parameters are not computed."""
     fields = config.fields
-    rope = Rope(config.rope, fields.qk_rope_head_dim, interleaved=True)
     of_index = Rope(config.rope, fields.index_head_dim)
-    norm = rms_norm(fields.rms_norm_eps)
-    blocks = [
-        IndexedBlock(
-            SparseLatentAttention(config.attention, rope, Indexer(fields, of_index)),
-            feed_forward(fields, layer, config.act, Scoring.of(fields)),
-            fields.hidden_size,
-            norm,
-        )
-        for layer in range(fields.num_hidden_layers)
-    ]
-    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks)
-    return CausalLM(decoder, fields.tie_word_embeddings)
+
+    def attention(shape: LatentShape, rope: Rope) -> SparseLatentAttention:
+        return SparseLatentAttention(shape, rope, Indexer(fields, of_index))
+
+    return build_latent(config, Scoring.of(fields), attention=attention, block=IndexedBlock)
 
 
 DEEPSEEK_V32 = Architecture(
@@ -198,7 +162,7 @@ DEEPSEEK_V32 = Architecture(
     fields=Fields,
     adapters=("lora", "dora"),
     rewrite_rules=unpacked_halves,
-    sharding={**VOCABULARY, **HEAD_CUTS, **CUTS},
+    sharding=SHARDING,
 )
 
 

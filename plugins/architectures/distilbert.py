@@ -7,20 +7,21 @@ those of DistilBertModel and DistilBertForSequenceClassification.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
 
-from weightloom.engine import Drop, RuleSet
-from weightloom.engine.errors import UsageError
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import refuse_non_positive
 from weightloom.plugins.configs.config import read, refuse_unless
-from weightloom.plugins.configs.labels import label_names
+from weightloom.plugins.configs.labels import with_labels
+from weightloom.plugins.encoders import scoring, without_heads
 from weightloom.plugins.layers.activations import Activation, activation, relu
+from weightloom.plugins.layers.encoder_classifier import EncoderClassifier
 from weightloom.plugins.layers.masks import mutual_mask
+from weightloom.plugins.layers.row_length import refuse_longer
 from weightloom.plugins.specs import hookimpl
 
 EPS = 1e-12
@@ -55,11 +56,6 @@ def read_config(content: Mapping[str, Any]) -> Config:
     refuse_non_positive({name: getattr(fields, name) for name in sizes})
     refuse_unless(fields.dim % fields.n_heads == 0, "n_heads", fields.n_heads, f"a divisor of dim {fields.dim}")
     return Config(fields, activation(fields.activation, "activation"))
-
-
-def read_classifier(content: Mapping[str, Any]) -> Config:
-    """Read a classifier's config.json; raises ConfigError naming the field that is off."""
-    return replace(read_config(content), labels=label_names(content))
 
 
 class Embeddings(nn.Module):
@@ -152,39 +148,28 @@ class Model(nn.Module):
         self.embeddings = Embeddings(config.fields)
         self.transformer = Transformer(config)
 
-    def __call__(self, tokens: mx.array, attention_mask: mx.array | None = None) -> mx.array:
-        """See the class; raises UsageError for rows that are too long."""
-        length = tokens.shape[1]
-        if length > self.max_length:
-            raise UsageError(f"{length} tokens in a row", expected=f"{self.max_length} at most", field="tokens")
-        return self.transformer(self.embeddings(tokens), mutual_mask(length, None, attention_mask))
-
-
-class Classifier(nn.Module):
-    """`model(tokens, attention_mask)`, each (B, L) int32 -> logits (B, labels); segments are not told apart."""
-
-    def __init__(self, config: Config) -> None:
-        super().__init__()
-        size = config.fields.dim
-        self.distilbert = Model(config)
-        self.pre_classifier = nn.Linear(size, size)
-        self.classifier = nn.Linear(size, len(config.labels))
-
-    @property
-    def max_length(self) -> int:
-        """How many tokens a row may have."""
-        return self.distilbert.max_length
-
     def __call__(
         self, tokens: mx.array, attention_mask: mx.array | None = None, token_type_ids: mx.array | None = None
     ) -> mx.array:
-        """See the class; raises UsageError for rows that are too long."""
-        first = self.distilbert(tokens, attention_mask)[:, 0]
-        logits: mx.array = self.classifier(relu(self.pre_classifier(first)))
+        """See the class; segments are not told apart. Raises UsageError for rows that are too long."""
+        refuse_longer(tokens, self.max_length)
+        return self.transformer(self.embeddings(tokens), mutual_mask(tokens.shape[1], None, attention_mask))
+
+
+class Classifier(EncoderClassifier):
+    """See `EncoderClassifier`: two layers on the first token."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__("distilbert", Model(config))
+        size = config.fields.dim
+        self.pre_classifier = nn.Linear(size, size)
+        self.classifier = nn.Linear(size, len(config.labels))
+
+    def scores(self, hidden: mx.array, attention_mask: mx.array | None) -> mx.array:
+        """(B, L, dim) -> (B, labels)."""
+        logits: mx.array = self.classifier(relu(self.pre_classifier(hidden[:, 0])))
         return logits
 
-
-HEADS = Drop([r"^vocab_", r"^pre_classifier\.", r"^classifier\."], why="a head, which an encoder does not use")
 
 DISTILBERT = Architecture(
     name="distilbert",
@@ -196,20 +181,11 @@ DISTILBERT = Architecture(
     read_config=read_config,
     build=Model,
     fields=Fields,
-    rules=RuleSet([HEADS]),
+    rules=without_heads(r"^vocab_", r"^pre_classifier\.", r"^classifier\."),
     adapters=("lora", "dora"),
 )
-DISTILBERT_CLASSIFIER = Architecture(
-    name="distilbert_classifier",
-    model_types=("distilbert",),
-    class_names=("DistilBertForSequenceClassification",),
-    task="rerank",
-    verified="Transformers 5.24 DistilBertForSequenceClassification",
-    base_model_prefix="distilbert",
-    read_config=read_classifier,
-    build=Classifier,
-    fields=Fields,
-    adapters=("lora", "dora"),
+DISTILBERT_CLASSIFIER = scoring(
+    DISTILBERT, ("DistilBertForSequenceClassification",), with_labels(read_config), Classifier
 )
 
 

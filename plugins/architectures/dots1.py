@@ -10,17 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.configs.checks import FULL, SLIDING, layer_types_of, window_of
+from weightloom.plugins.configs.checks import FULL, SLIDING, layer_types_of
 from weightloom.plugins.configs.config import read
-from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.configs.scored_fields import ScoredFields
-from weightloom.plugins.layers.activations import Activation, activation
-from weightloom.plugins.layers.attention import Attention, AttentionShape
-from weightloom.plugins.layers.blocks import Block
+from weightloom.plugins.layers.attention import AttentionShape
 from weightloom.plugins.layers.cuts import HEADS, VOCABULARY
-from weightloom.plugins.layers.decoder import CausalLM, Decoder
-from weightloom.plugins.layers.norms import rms_norm
-from weightloom.plugins.layers.rope import Rope
+from weightloom.plugins.layers.decoder import CausalLM
+from weightloom.plugins.layers.dense import DenseConfig, build_dense
 from weightloom.plugins.layers.scored_experts import CUTS, feed_forward
 from weightloom.plugins.layers.scoring import Scoring
 from weightloom.plugins.specs import hookimpl
@@ -54,13 +50,10 @@ class Fields(ScoredFields):
 
 @dataclass(frozen=True)
 class Config:
-    """A config that fits together. `windows` has an entry a layer."""
+    """A config that fits together."""
 
     fields: Fields
-    attention: AttentionShape
-    act: Activation
-    windows: tuple[int | None, ...]
-    rope: RopeConfig
+    dense: DenseConfig
 
 
 def read_config(content: Mapping[str, Any]) -> Config:
@@ -68,32 +61,14 @@ def read_config(content: Mapping[str, Any]) -> Config:
     fields = read(Fields, content)
     fields.check()
     fields.check_experts()
-    return Config(
-        fields,
-        AttentionShape.of(fields, norm_eps=fields.rms_norm_eps),
-        activation(fields.hidden_act),
-        tuple(window_of(each, fields.sliding_window) for each in fields.types),
-        read_rope(content, fields.head_size, fields.max_position_embeddings)[FULL],
-    )
+    shape = AttentionShape.of(fields, norm_eps=fields.rms_norm_eps)
+    return Config(fields, DenseConfig.of(fields, content, fields.types, shape))
 
 
 def build(config: Config) -> CausalLM:
     """Make the module; its parameters are not computed."""
-    fields = config.fields
-    rope = Rope(config.rope, config.attention.head_dim)
-    norm = rms_norm(fields.rms_norm_eps)
-    blocks = [
-        Block(
-            Attention(config.attention, rope),
-            feed_forward(fields, layer, config.act, Scoring.of(fields)),
-            fields.hidden_size,
-            norm,
-            window,
-        )
-        for layer, window in enumerate(config.windows)
-    ]
-    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks)
-    return CausalLM(decoder, fields.tie_word_embeddings)
+    fields, dense = config.fields, config.dense
+    return build_dense(dense, fed=lambda layer: feed_forward(fields, layer, dense.act, Scoring.of(fields)))
 
 
 DOTS1 = Architecture(

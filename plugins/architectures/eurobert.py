@@ -13,12 +13,12 @@ from typing import Any, Literal
 import mlx.core as mx
 import mlx.nn as nn
 
-from weightloom.engine import Drop, RuleSet
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL
 from weightloom.plugins.configs.config import read
 from weightloom.plugins.configs.labels import label_names
 from weightloom.plugins.configs.text_fields import TextFields
+from weightloom.plugins.encoders import scoring, without_heads
 from weightloom.plugins.layers.activations import gelu
 from weightloom.plugins.layers.dense import DenseConfig, build_dense
 from weightloom.plugins.layers.embedder import Embedder, both_ways
@@ -97,20 +97,10 @@ EUROBERT = Architecture(
     read_config=read_config,
     build=build,
     fields=Fields,
-    rules=RuleSet([Drop([r"^lm_head\.", r"^dense\.", r"^classifier\."], why="a head, which an encoder does not use")]),
+    rules=without_heads(r"^lm_head\.", r"^dense\.", r"^classifier\."),
     adapters=("lora", "dora"),
 )
-EUROBERT_CLASSIFIER = Architecture(
-    name="eurobert_classifier",
-    model_types=("eurobert",),
-    class_names=("EuroBertForSequenceClassification",),
-    task="rerank",
-    verified="Transformers 5.24 EuroBertForSequenceClassification",
-    read_config=read_config,
-    build=Classifier,
-    fields=Fields,
-    adapters=("lora", "dora"),
-)
+EUROBERT_CLASSIFIER = scoring(EUROBERT, ("EuroBertForSequenceClassification",), read_config, Classifier)
 
 
 class Plugin:

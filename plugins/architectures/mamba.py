@@ -16,34 +16,25 @@ import mlx.core as mx
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import refuse_non_positive
 from weightloom.plugins.configs.config import read
+from weightloom.plugins.configs.mamba_fields import MambaFields
 from weightloom.plugins.layers.activations import activation
-from weightloom.plugins.layers.blocks import SingleBlock
-from weightloom.plugins.layers.decoder import CausalLM, Decoder, Names
+from weightloom.plugins.layers.decoder import CausalLM
 from weightloom.plugins.layers.mamba import MambaMixer, MambaShape, rank_of
-from weightloom.plugins.layers.norms import UnweightedNorm, narrowing_norm
+from weightloom.plugins.layers.mamba_decoder import SHARDING, build_mamba
+from weightloom.plugins.layers.norms import UnweightedNorm
 from weightloom.plugins.specs import hookimpl
-
-NAMES = Names(embedding="embeddings", norm="norm_f", decoder="backbone")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fields:
+class Fields(MambaFields):
     """What config.json says; defaults are the published ones."""
 
     vocab_size: int = 50280
     hidden_size: int = 768
     state_size: int = 16
     num_hidden_layers: int = 32
-    layer_norm_epsilon: float = 1e-5
-    expand: int = 2
     intermediate_size: int | None = None
-    conv_kernel: int = 4
-    use_bias: bool = False
-    use_conv_bias: bool = True
-    hidden_act: str = "silu"
-    residual_in_fp32: bool = True
     time_step_rank: int | str = "auto"
-    tie_word_embeddings: bool = True
     mixer_rms_eps: float = 1e-6
 
     @property
@@ -75,8 +66,7 @@ def read_falcon_mamba(content: Mapping[str, Any]) -> Config:
 
 
 def _shape(fields: Fields) -> MambaShape:
-    sizes = ("vocab_size", "hidden_size", "state_size", "num_hidden_layers", "layer_norm_epsilon", "conv_kernel")
-    refuse_non_positive({name: getattr(fields, name) for name in sizes})
+    fields.check()
     given = "expand" if fields.intermediate_size is None else "intermediate_size"
     refuse_non_positive({given: getattr(fields, given)})
     return MambaShape(
@@ -105,23 +95,9 @@ class NormedMixer(MambaMixer):
 
 def build(config: Config) -> CausalLM:
     """Make the module; its parameters are not computed."""
-    fields, eps = config.fields, config.normed_eps
-    norm = narrowing_norm(fields.layer_norm_epsilon)
-    residual = mx.float32 if fields.residual_in_fp32 else None
-    blocks = [
-        SingleBlock(
-            MambaMixer(config.shape) if eps is None else NormedMixer(config.shape, eps),
-            fields.hidden_size,
-            norm,
-            residual,
-        )
-        for _ in range(fields.num_hidden_layers)
-    ]
-    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks, names=NAMES)
-    return CausalLM(decoder, fields.tie_word_embeddings)
+    shape, eps = config.shape, config.normed_eps
+    return build_mamba(config.fields, lambda: MambaMixer(shape) if eps is None else NormedMixer(shape, eps))
 
-
-SHARDING = {r"^(backbone\.embeddings|lm_head)\.": "vocab"}
 
 MAMBA = Architecture(
     name="mamba",

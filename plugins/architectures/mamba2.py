@@ -11,23 +11,18 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-import mlx.core as mx
-
 from weightloom.plugins.architecture import Architecture
-from weightloom.plugins.configs.checks import refuse_non_positive
 from weightloom.plugins.configs.config import read, refuse_unless
+from weightloom.plugins.configs.mamba_fields import MambaFields
 from weightloom.plugins.layers.activations import activation
-from weightloom.plugins.layers.blocks import SingleBlock
-from weightloom.plugins.layers.decoder import CausalLM, Decoder, Names
+from weightloom.plugins.layers.decoder import CausalLM
 from weightloom.plugins.layers.mamba2 import GateThenNorm, Mamba2Mixer, Mamba2Shape, limits_of
-from weightloom.plugins.layers.norms import narrowing_norm
+from weightloom.plugins.layers.mamba_decoder import SHARDING, build_mamba
 from weightloom.plugins.specs import hookimpl
-
-NAMES = Names(embedding="embeddings", norm="norm_f", decoder="backbone")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fields:
+class Fields(MambaFields):
     """What config.json says; defaults are the published ones."""
 
     num_heads: int = 128
@@ -36,14 +31,7 @@ class Fields:
     hidden_size: int = 4096
     state_size: int = 128
     num_hidden_layers: int = 64
-    layer_norm_epsilon: float = 1e-5
-    expand: int = 2
-    conv_kernel: int = 4
     n_groups: int = 8
-    use_bias: bool = False
-    use_conv_bias: bool = True
-    hidden_act: str = "silu"
-    residual_in_fp32: bool = True
     time_step_limit: tuple[float, ...] = (0.0, inf)
     tie_word_embeddings: bool = False
 
@@ -59,9 +47,7 @@ class Config:
 def read_config(content: Mapping[str, Any]) -> Config:
     """Read config.json's content; raises ConfigError naming the field that is off."""
     fields = read(Fields, content)
-    sizes = ("vocab_size", "hidden_size", "state_size", "num_hidden_layers", "layer_norm_epsilon", "conv_kernel")
-    heads = ("num_heads", "head_dim", "n_groups", "expand")
-    refuse_non_positive({name: getattr(fields, name) for name in (*sizes, *heads)})
+    fields.check("num_heads", "head_dim", "n_groups", "expand")
     wide = fields.expand * fields.hidden_size
     fits = fields.num_heads * fields.head_dim == wide
     refuse_unless(fits, "num_heads", fields.num_heads, f"{wide}, expand times hidden_size, over head_dim")
@@ -85,20 +71,8 @@ def read_config(content: Mapping[str, Any]) -> Config:
 
 def build(config: Config) -> CausalLM:
     """Make the module; its parameters are not computed."""
-    fields, shape = config.fields, config.shape
-    norm = narrowing_norm(fields.layer_norm_epsilon)
-    residual = mx.float32 if fields.residual_in_fp32 else None
-    blocks = [
-        SingleBlock(
-            Mamba2Mixer(shape, GateThenNorm(shape.channels, shape.groups, fields.layer_norm_epsilon)),
-            fields.hidden_size,
-            norm,
-            residual,
-        )
-        for _ in range(fields.num_hidden_layers)
-    ]
-    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks, names=NAMES)
-    return CausalLM(decoder, fields.tie_word_embeddings)
+    shape, eps = config.shape, config.fields.layer_norm_epsilon
+    return build_mamba(config.fields, lambda: Mamba2Mixer(shape, GateThenNorm(shape.channels, shape.groups, eps)))
 
 
 MAMBA2 = Architecture(
@@ -113,7 +87,7 @@ MAMBA2 = Architecture(
     build=build,
     fields=Fields,
     adapters=("lora", "dora"),
-    sharding={r"^(backbone\.embeddings|lm_head)\.": "vocab"},
+    sharding=SHARDING,
 )
 
 

@@ -8,20 +8,21 @@ Parameters are named as Transformers 5 names those of ModernBertModel and Modern
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import mlx.core as mx
 import mlx.nn as nn
 
-from weightloom.engine import Drop, RuleSet
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL, SLIDING, head_dim_of, layer_types_of, refuse_non_positive
 from weightloom.plugins.configs.config import read, refuse_unless
-from weightloom.plugins.configs.labels import label_names
+from weightloom.plugins.configs.labels import with_labels
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
+from weightloom.plugins.encoders import scoring, without_heads
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attending import attend
+from weightloom.plugins.layers.encoder_classifier import EncoderClassifier
 from weightloom.plugins.layers.masks import mutual_mask
 from weightloom.plugins.layers.norms import Norm, layer_norm
 from weightloom.plugins.layers.pooling import mean_of_tokens
@@ -102,11 +103,6 @@ def _ropes(content: Mapping[str, Any], fields: Fields) -> dict[str, RopeConfig]:
     for layer_type, name in bases.items():
         found |= read_rope(content, head_dim, trained, getattr(fields, name), (layer_type,))
     return found
-
-
-def read_classifier(content: Mapping[str, Any]) -> Config:
-    """Read a classifier's config.json; raises ConfigError naming the field that is off."""
-    return replace(read_config(content), labels=label_names(content))
 
 
 class Embeddings(nn.Module):
@@ -195,8 +191,10 @@ class Model(nn.Module):
         ]
         self.final_norm = config.norm(fields.hidden_size)
 
-    def __call__(self, tokens: mx.array, attention_mask: mx.array | None = None) -> mx.array:
-        """See the class."""
+    def __call__(
+        self, tokens: mx.array, attention_mask: mx.array | None = None, token_type_ids: mx.array | None = None
+    ) -> mx.array:
+        """See the class; segments are not told apart."""
         windows = {layer.window for layer in self.layers}
         masks = {window: mutual_mask(tokens.shape[1], window, attention_mask) for window in windows}
         x = self.embeddings(tokens)
@@ -222,21 +220,17 @@ class PredictionHead(nn.Module):
         return normed
 
 
-class Classifier(nn.Module):
-    """`model(tokens, attention_mask)`, each (B, L) int32 -> logits (B, labels); segments are not told apart."""
+class Classifier(EncoderClassifier):
+    """See `EncoderClassifier`: a layer on the first token, or on the mean of all, after a head."""
 
     def __init__(self, config: Config) -> None:
-        super().__init__()
+        super().__init__("model", Model(config))
         self._mean = config.fields.classifier_pooling == "mean"
-        self.model = Model(config)
         self.head = PredictionHead(config)
         self.classifier = nn.Linear(config.fields.hidden_size, len(config.labels))
 
-    def __call__(
-        self, tokens: mx.array, attention_mask: mx.array | None = None, token_type_ids: mx.array | None = None
-    ) -> mx.array:
-        """See the class."""
-        hidden = self.model(tokens, attention_mask)
+    def scores(self, hidden: mx.array, attention_mask: mx.array | None) -> mx.array:
+        """(B, L, hidden) -> (B, labels)."""
         pooled = mean_of_tokens(hidden, attention_mask) if self._mean else hidden[:, 0]
         logits: mx.array = self.classifier(self.head(pooled))
         return logits
@@ -251,19 +245,11 @@ MODERNBERT = Architecture(
     read_config=read_config,
     build=Model,
     fields=Fields,
-    rules=RuleSet([Drop([r"^head\.", r"^decoder\.", r"^classifier\."], why="a head, which an encoder does not use")]),
+    rules=without_heads(r"^head\.", r"^decoder\.", r"^classifier\."),
     adapters=("lora", "dora"),
 )
-MODERNBERT_CLASSIFIER = Architecture(
-    name="modernbert_classifier",
-    model_types=("modernbert",),
-    class_names=("ModernBertForSequenceClassification",),
-    task="rerank",
-    verified="Transformers 5.24 ModernBertForSequenceClassification",
-    read_config=read_classifier,
-    build=Classifier,
-    fields=Fields,
-    adapters=("lora", "dora"),
+MODERNBERT_CLASSIFIER = scoring(
+    MODERNBERT, ("ModernBertForSequenceClassification",), with_labels(read_config), Classifier
 )
 
 

@@ -8,23 +8,26 @@ MPNetForSequenceClassification.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import log
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import mlx.core as mx
 import mlx.nn as nn
 
 from weightloom.engine import Drop, RuleSet
-from weightloom.engine.errors import UsageError
 from weightloom.plugins.architecture import Architecture
+from weightloom.plugins.configs.bert_config import BertConfig, pooler_as_stored
 from weightloom.plugins.configs.bert_fields import BertFields
 from weightloom.plugins.configs.config import read, refuse_unless
-from weightloom.plugins.configs.labels import label_names
+from weightloom.plugins.configs.labels import with_labels
+from weightloom.plugins.encoders import scoring, without_heads
 from weightloom.plugins.layers.activations import activation
 from weightloom.plugins.layers.bert import ClassificationHead, Intermediate, Output, Pooler, after_padding_id
+from weightloom.plugins.layers.encoder_classifier import EncoderClassifier
 from weightloom.plugins.layers.masks import mutual_mask
+from weightloom.plugins.layers.row_length import refuse_longer
 from weightloom.plugins.specs import hookimpl
 
 PADDING_ID = 1
@@ -38,13 +41,7 @@ class Fields(BertFields):
     relative_attention_num_buckets: Literal[32] = 32
 
 
-@dataclass(frozen=True)
-class Config:
-    """A config that fits together; whether there is a pooler is what the files say, `labels` what a classifier has."""
-
-    fields: Fields
-    labels: tuple[str, ...] = ()
-    has_pooler: bool = True
+Config: TypeAlias = BertConfig[Fields]
 
 
 def read_config(content: Mapping[str, Any]) -> Config:
@@ -54,17 +51,7 @@ def read_config(content: Mapping[str, Any]) -> Config:
     activation(fields.hidden_act)
     rows = fields.max_position_embeddings
     refuse_unless(rows > PADDING_ID + 1, "max_position_embeddings", rows, f"more than {PADDING_ID + 1}")
-    return Config(fields)
-
-
-def read_classifier(content: Mapping[str, Any]) -> Config:
-    """Read a classifier's config.json; raises ConfigError naming the field that is off."""
-    return replace(read_config(content), labels=label_names(content), has_pooler=False)
-
-
-def adapt(config: Config, names: Collection[str]) -> Config:
-    """Build the pooler only where the checkpoint has one."""
-    return replace(config, has_pooler=any(name.endswith("pooler.dense.weight") for name in names))
+    return BertConfig(fields)
 
 
 def buckets(length: int) -> mx.array:
@@ -173,35 +160,27 @@ class Model(nn.Module):
         if config.has_pooler:
             self.pooler = Pooler(config.fields.hidden_size)
 
-    def __call__(self, tokens: mx.array, attention_mask: mx.array | None = None) -> mx.array:
-        """See the class; raises UsageError for rows that are too long."""
-        length = tokens.shape[1]
-        if length > self.max_length:
-            raise UsageError(f"{length} tokens in a row", expected=f"{self.max_length} at most", field="tokens")
-        return self.encoder(self.embeddings(tokens), mutual_mask(length, None, attention_mask))
-
-
-class Classifier(nn.Module):
-    """`model(tokens, attention_mask)`, each (B, L) int32 -> logits (B, labels); segments are not told apart."""
-
-    def __init__(self, config: Config) -> None:
-        super().__init__()
-        self.mpnet = Model(config)
-        self.classifier = ClassificationHead(config.fields.hidden_size, len(config.labels))
-
-    @property
-    def max_length(self) -> int:
-        """How many tokens a row may have."""
-        return self.mpnet.max_length
-
     def __call__(
         self, tokens: mx.array, attention_mask: mx.array | None = None, token_type_ids: mx.array | None = None
     ) -> mx.array:
-        """See the class; raises UsageError for rows that are too long."""
-        return self.classifier(self.mpnet(tokens, attention_mask))
+        """See the class; segments are not told apart. Raises UsageError for rows that are too long."""
+        refuse_longer(tokens, self.max_length)
+        return self.encoder(self.embeddings(tokens), mutual_mask(tokens.shape[1], None, attention_mask))
 
 
-NUMBERS = Drop([r"embeddings\.position_ids"], why="the numbers 0, 1, 2, ..., which older files have")
+class Classifier(EncoderClassifier):
+    """See `EncoderClassifier`: two layers on the first token."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__("mpnet", Model(config))
+        self.classifier = ClassificationHead(config.fields.hidden_size, len(config.labels))
+
+    def scores(self, hidden: mx.array, attention_mask: mx.array | None) -> mx.array:
+        """(B, L, hidden) -> (B, labels)."""
+        return self.classifier(hidden)
+
+
+NUMBERS = RuleSet([Drop([r"embeddings\.position_ids"], why="the numbers 0, 1, 2, ..., which older files have")])
 
 MPNET = Architecture(
     name="mpnet",
@@ -211,24 +190,18 @@ MPNET = Architecture(
     verified="Transformers 5.24 MPNetModel",
     base_model_prefix="mpnet",
     read_config=read_config,
-    adapt=adapt,
+    adapt=pooler_as_stored,
     build=Model,
     fields=Fields,
-    rules=RuleSet([NUMBERS, Drop([r"^lm_head\.", r"^classifier\."], why="a head, which an encoder does not use")]),
+    rules=NUMBERS + without_heads(r"^lm_head\.", r"^classifier\."),
     adapters=("lora", "dora"),
 )
-MPNET_CLASSIFIER = Architecture(
-    name="mpnet_classifier",
-    model_types=("mpnet",),
-    class_names=("MPNetForSequenceClassification",),
-    task="rerank",
-    verified="Transformers 5.24 MPNetForSequenceClassification",
-    base_model_prefix="mpnet",
-    read_config=read_classifier,
-    build=Classifier,
-    fields=Fields,
-    rules=RuleSet([NUMBERS]),
-    adapters=("lora", "dora"),
+MPNET_CLASSIFIER = scoring(
+    MPNET,
+    ("MPNetForSequenceClassification",),
+    with_labels(read_config, has_pooler=False),
+    Classifier,
+    NUMBERS,
 )
 
 

@@ -7,20 +7,21 @@ classifier has two layers of its own and no pooler. A checkpoint of another head
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import mlx.core as mx
-import mlx.nn as nn
 
-from weightloom.engine import Drop, RuleSet
 from weightloom.plugins.architecture import Architecture
+from weightloom.plugins.configs.bert_config import BertConfig, pooler_as_stored
 from weightloom.plugins.configs.bert_fields import BertFields
 from weightloom.plugins.configs.config import read, refuse_unless
-from weightloom.plugins.configs.labels import label_names
+from weightloom.plugins.configs.labels import with_labels
+from weightloom.plugins.encoders import scoring, without_heads
 from weightloom.plugins.layers.activations import activation
 from weightloom.plugins.layers.bert import BertModel, ClassificationHead, after_padding_id
+from weightloom.plugins.layers.encoder_classifier import EncoderClassifier
 from weightloom.plugins.specs import hookimpl
 
 
@@ -31,13 +32,7 @@ class Fields(BertFields):
     pad_token_id: int = 1
 
 
-@dataclass(frozen=True)
-class Config:
-    """A config that fits together; whether there is a pooler is what the files say, `labels` what a classifier has."""
-
-    fields: Fields
-    labels: tuple[str, ...] = ()
-    has_pooler: bool = True
+Config: TypeAlias = BertConfig[Fields]
 
 
 def read_config(content: Mapping[str, Any]) -> Config:
@@ -48,12 +43,7 @@ def read_config(content: Mapping[str, Any]) -> Config:
     last = fields.max_position_embeddings - 2
     refuse_unless(0 <= fields.pad_token_id <= last, "pad_token_id", fields.pad_token_id, f"from 0 to {last}, so that "
         "max_position_embeddings leaves room for a text")  # fmt: skip
-    return Config(fields)
-
-
-def read_classifier(content: Mapping[str, Any]) -> Config:
-    """Read a classifier's config.json; raises ConfigError naming the field that is off."""
-    return replace(read_config(content), labels=label_names(content), has_pooler=False)
+    return BertConfig(fields)
 
 
 def build(config: Config) -> BertModel:
@@ -62,29 +52,16 @@ def build(config: Config) -> BertModel:
     return BertModel(config.fields, after_padding_id(padding_id), padding_id + 1, config.has_pooler)
 
 
-def adapt(config: Config, names: Collection[str]) -> Config:
-    """Build the pooler only where the checkpoint has one."""
-    return replace(config, has_pooler=any(name.endswith("pooler.dense.weight") for name in names))
-
-
-class Classifier(nn.Module):
-    """`model(tokens, attention_mask, token_type_ids)`, each (B, L) int32 -> logits (B, labels)."""
+class Classifier(EncoderClassifier):
+    """See `EncoderClassifier`: two layers on the first token."""
 
     def __init__(self, config: Config) -> None:
-        super().__init__()
-        self.roberta = build(config)
+        super().__init__("roberta", build(config))
         self.classifier = ClassificationHead(config.fields.hidden_size, len(config.labels))
 
-    @property
-    def max_length(self) -> int:
-        """How many tokens a row may have."""
-        return self.roberta.max_length
-
-    def __call__(
-        self, tokens: mx.array, attention_mask: mx.array | None = None, token_type_ids: mx.array | None = None
-    ) -> mx.array:
-        """See the class; raises UsageError for rows that are too long."""
-        return self.classifier(self.roberta(tokens, attention_mask, token_type_ids))
+    def scores(self, hidden: mx.array, attention_mask: mx.array | None) -> mx.array:
+        """(B, L, hidden) -> (B, labels)."""
+        return self.classifier(hidden)
 
 
 MODEL_TYPES = {"roberta": "Roberta", "xlm-roberta": "XLMRoberta", "camembert": "Camembert"}
@@ -99,24 +76,13 @@ ROBERTA = Architecture(
     verified=f"Transformers 5.24 {', '.join(ENCODERS)}",
     base_model_prefix="roberta",
     read_config=read_config,
-    adapt=adapt,
+    adapt=pooler_as_stored,
     build=build,
     fields=Fields,
-    rules=RuleSet([Drop([r"^lm_head\.", r"^classifier\."], why="a head, which an encoder does not use")]),
+    rules=without_heads(r"^lm_head\.", r"^classifier\."),
     adapters=("lora", "dora"),
 )
-ROBERTA_CLASSIFIER = Architecture(
-    name="roberta_classifier",
-    model_types=tuple(MODEL_TYPES),
-    class_names=CLASSIFIERS,
-    task="rerank",
-    verified=f"Transformers 5.24 {', '.join(CLASSIFIERS)}",
-    base_model_prefix="roberta",
-    read_config=read_classifier,
-    build=Classifier,
-    fields=Fields,
-    adapters=("lora", "dora"),
-)
+ROBERTA_CLASSIFIER = scoring(ROBERTA, CLASSIFIERS, with_labels(read_config, has_pooler=False), Classifier)
 
 
 class Plugin:

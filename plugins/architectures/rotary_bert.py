@@ -7,24 +7,26 @@ files that Nomic first published call fields as GPT-2 does, and say of the activ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
 
-from weightloom.engine import Drop, RuleSet
 from weightloom.plugins.architecture import Architecture
+from weightloom.plugins.configs.bert_config import pooler_as_stored
 from weightloom.plugins.configs.checks import head_dim_of, refuse_non_positive
 from weightloom.plugins.configs.config import read, refuse_unless
-from weightloom.plugins.configs.labels import label_names
+from weightloom.plugins.configs.labels import with_labels
 from weightloom.plugins.configs.names import also_named
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
+from weightloom.plugins.encoders import scoring, without_heads
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.bert import Pooler
 from weightloom.plugins.layers.cache import NoCache
+from weightloom.plugins.layers.encoder_classifier import EncoderClassifier
 from weightloom.plugins.layers.masks import mutual_mask
 from weightloom.plugins.layers.mlp import GatedMlp
 from weightloom.plugins.layers.norms import Norm, layer_norm
@@ -114,16 +116,6 @@ def _checked(fields: NomicFields, content: Mapping[str, Any], theta: float, **bi
     return Config(fields, shape, rope, activation(fields.hidden_act))
 
 
-def _with_labels(reader: Callable[[Mapping[str, Any]], Config]) -> Callable[[Mapping[str, Any]], Config]:
-    """Give the reader of a classifier's config.json."""
-    return lambda content: replace(reader(content), labels=label_names(content), has_pooler=True)
-
-
-def adapt(config: Config, names: Collection[str]) -> Config:
-    """Build the pooler only where the checkpoint has one."""
-    return replace(config, has_pooler=any(name.endswith("pooler.dense.weight") for name in names))
-
-
 class Embeddings(nn.Module):
     """Words and segments, if any, summed and normed; positions come in attention."""
 
@@ -187,24 +179,16 @@ class Model(nn.Module):
         return x
 
 
-class Classifier(nn.Module):
-    """`model(tokens, attention_mask, token_type_ids)`, each (B, L) int32 -> logits (B, labels).
-
-    `name` is what the family calls the encoder in it.
-    """
+class Classifier(EncoderClassifier):
+    """See `EncoderClassifier`: a layer on the pooled first token; `name` is what the family calls the encoder."""
 
     def __init__(self, config: Config, name: str) -> None:
-        super().__init__()
-        self._name = name
-        self[name] = Model(config)
+        super().__init__(name, Model(config))
         self.classifier = nn.Linear(config.fields.hidden_size, len(config.labels))
 
-    def __call__(
-        self, tokens: mx.array, attention_mask: mx.array | None = None, token_type_ids: mx.array | None = None
-    ) -> mx.array:
-        """See the class."""
-        encoder = self[self._name]
-        logits: mx.array = self.classifier(encoder.pooler(encoder(tokens, attention_mask, token_type_ids)))
+    def scores(self, hidden: mx.array, attention_mask: mx.array | None) -> mx.array:
+        """(B, L, hidden) -> (B, labels)."""
+        logits: mx.array = self.classifier(self[self._name].pooler(hidden))
         return logits
 
 
@@ -220,26 +204,15 @@ def _architectures(
         verified=f"Transformers 5.24 {prefix}Model",
         base_model_prefix=name,
         read_config=reader,
-        adapt=adapt,
+        adapt=pooler_as_stored,
         build=Model,
         fields=fields,
-        rules=RuleSet(
-            [Drop([r"^cls\.", r"^lm_head\.", r"^classifier\."], why="a head, which an encoder does not use")]
-        ),
+        rules=without_heads(r"^cls\.", r"^lm_head\.", r"^classifier\."),
         adapters=("lora", "dora"),
     )
-    classifier = replace(
-        encoder,
-        name=f"{name}_classifier",
-        class_names=(f"{prefix}ForSequenceClassification",),
-        task="rerank",
-        verified=f"Transformers 5.24 {prefix}ForSequenceClassification",
-        read_config=_with_labels(reader),
-        adapt=None,
-        build=lambda config: Classifier(config, name),
-        rules=RuleSet(),
-    )
-    return encoder, classifier
+    classifier = (f"{prefix}ForSequenceClassification",)
+    labelled = with_labels(reader, has_pooler=True)
+    return encoder, scoring(encoder, classifier, labelled, lambda config: Classifier(config, name))
 
 
 class Plugin:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from weightloom.engine.errors import ConfigError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+C = TypeVar("C", bound="DataclassInstance")
 
 # A config that is silent has two.
 _DEFAULT = 2
@@ -29,6 +35,11 @@ def label_names(content: Mapping[str, Any]) -> tuple[str, ...]:
     if count is not None and count != len(named):
         raise _wrong("num_labels", count, f"{len(named)}, as id2label has")
     return tuple(named[key] for key in sorted(named, key=int))
+
+
+def with_labels(reader: Callable[[Mapping[str, Any]], C], **changes: Any) -> Callable[[Mapping[str, Any]], C]:
+    """Give what reads a classifier's config.json: as its encoder's `reader` does, with `labels`, and `changes`."""
+    return lambda content: replace(reader(content), labels=label_names(content), **changes)
 
 
 def _wrong(field: str, value: object, expected: str) -> ConfigError:

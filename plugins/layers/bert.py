@@ -7,10 +7,10 @@ from collections.abc import Callable
 import mlx.core as mx
 import mlx.nn as nn
 
-from weightloom.engine.errors import UsageError
 from weightloom.plugins.configs.bert_fields import BertFields
 from weightloom.plugins.layers.activations import activation
 from weightloom.plugins.layers.masks import mutual_mask
+from weightloom.plugins.layers.row_length import refuse_longer
 
 Positions = Callable[[mx.array], mx.array]
 """Tokens (B, L) int -> the row of the position table that each has, (L,) or (B, L) int."""
@@ -187,9 +187,6 @@ class BertModel(nn.Module):
         self, tokens: mx.array, attention_mask: mx.array | None = None, token_type_ids: mx.array | None = None
     ) -> mx.array:
         """See the class; `token_type_ids` (B, L) are zeros by default. Raises UsageError for rows that are too long."""
-        if tokens.shape[1] > self.max_length:
-            raise UsageError(
-                f"{tokens.shape[1]} tokens in a row", expected=f"{self.max_length} at most", field="tokens"
-            )
+        refuse_longer(tokens, self.max_length)
         segments = mx.zeros_like(tokens) if token_type_ids is None else token_type_ids
         return self.encoder(self.embeddings(tokens, segments), mutual_mask(tokens.shape[1], None, attention_mask))

@@ -58,19 +58,19 @@ def test_the_field_is_named(name: str, field: str, changes: dict[str, Any]) -> N
 
 def test_letters_spell_which_layers_slide() -> None:
     content = {**CONFIGS["exaone_moe"], "sliding_window_pattern": "LG"}
-    assert exaone_moe.read_config(content).windows == (9, None, 9)
+    assert exaone_moe.read_config(content).dense.windows == (9, None, 9)
     given = {**content, "layer_types": ["full_attention", "full_attention", "sliding_attention"]}
-    assert exaone_moe.read_config(given).windows == (None, None, 9)
+    assert exaone_moe.read_config(given).dense.windows == (None, None, 9)
 
 
 def test_without_a_window_nothing_slides() -> None:
-    assert exaone_moe.read_config({**CONFIGS["exaone_moe"], "sliding_window": None}).windows == (None, None, None)
+    assert exaone_moe.read_config({**CONFIGS["exaone_moe"], "sliding_window": None}).dense.windows == (None, None, None)
 
 
 def test_normed_weights_of_deepseek_v2_are_not_scaled() -> None:
     content = {**CONFIGS["deepseek_v2"], "routed_scaling_factor": 3.0}
-    assert deepseek_v2.read_config(content).scoring.scale == 3.0
-    normed = deepseek_v2.read_config({**content, "norm_topk_prob": True}).scoring
+    assert deepseek_v2.scoring_of(deepseek_v2.read_config(content).fields).scale == 3.0
+    normed = deepseek_v2.scoring_of(deepseek_v2.read_config({**content, "norm_topk_prob": True}).fields)
     assert (normed.normalise, normed.scale) == (True, 1.0)
 
 
