@@ -10,18 +10,11 @@ from typing import Any
 from weightloom.engine.errors import ConfigError
 from weightloom.plugins.configs.checks import FULL
 from weightloom.plugins.configs.config import read, refuse_unless
-from weightloom.plugins.configs.rope_kinds import (
-    DefaultRope,
-    DynamicRope,
-    LinearRope,
-    Llama3Rope,
-    LongRope,
-    ProportionalRope,
-    RopeKind,
-    Rotation,
-    YarnRope,
-)
+from weightloom.plugins.configs.long_rope import LongRope
+from weightloom.plugins.configs.rope_kinds import DefaultRope, DynamicRope, LinearRope, Llama3Rope, ProportionalRope
 from weightloom.plugins.configs.rope_sections import Section, rope_sections
+from weightloom.plugins.configs.rotation import RopeKind, Rotation
+from weightloom.plugins.configs.yarn_rope import YarnRope
 
 KINDS: Mapping[str, type[Any]] = {
     "default": DefaultRope,

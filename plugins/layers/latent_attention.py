@@ -13,7 +13,7 @@ import mlx.nn as nn
 
 from weightloom.plugins.configs.latent_fields import LatentFields
 from weightloom.plugins.configs.rope_config import RopeConfig
-from weightloom.plugins.configs.rope_kinds import YarnRope
+from weightloom.plugins.configs.yarn_rope import YarnRope
 from weightloom.plugins.layers.attending import attend
 from weightloom.plugins.layers.cache import Cache, position_of
 from weightloom.plugins.layers.latent_products import LatentProducts

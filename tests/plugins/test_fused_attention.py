@@ -4,7 +4,8 @@ import mlx.core as mx
 import numpy as np
 
 from weightloom.plugins.configs.rope_config import RopeConfig
-from weightloom.plugins.configs.rope_kinds import DefaultRope, Rotation
+from weightloom.plugins.configs.rope_kinds import DefaultRope
+from weightloom.plugins.configs.rotation import Rotation
 from weightloom.plugins.layers.attention import Attention, AttentionShape, FusedAttention
 from weightloom.plugins.layers.cache import FullCache, NoCache, positions_of
 from weightloom.plugins.layers.rope import Rope

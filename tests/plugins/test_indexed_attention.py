@@ -8,7 +8,8 @@ from mlx.utils import tree_map
 
 from weightloom.plugins.architectures.deepseek_v32 import Fields, Indexer
 from weightloom.plugins.configs.rope_config import RopeConfig
-from weightloom.plugins.configs.rope_kinds import DefaultRope, Rotation
+from weightloom.plugins.configs.rope_kinds import DefaultRope
+from weightloom.plugins.configs.rotation import Rotation
 from weightloom.plugins.layers.cache import IndexedCache, NoCache
 from weightloom.plugins.layers.masks import written_out
 from weightloom.plugins.layers.rope import Rope

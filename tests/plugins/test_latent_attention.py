@@ -10,7 +10,9 @@ import pytest
 from mlx.utils import tree_map
 
 from weightloom.plugins.configs.rope_config import RopeConfig
-from weightloom.plugins.configs.rope_kinds import DefaultRope, Rotation, YarnRope
+from weightloom.plugins.configs.rope_kinds import DefaultRope
+from weightloom.plugins.configs.rotation import Rotation
+from weightloom.plugins.configs.yarn_rope import YarnRope
 from weightloom.plugins.layers.cache import FullCache, NoCache
 from weightloom.plugins.layers.latent_attention import LatentAttention, LatentShape, score_factor
 from weightloom.plugins.layers.lora import LowRank, change

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 from weightloom.plugins.configs.rope_config import RopeConfig
-from weightloom.plugins.configs.rope_kinds import DefaultRope, DynamicRope, RopeKind, Rotation, YarnRope
+from weightloom.plugins.configs.rope_kinds import DefaultRope, DynamicRope
+from weightloom.plugins.configs.rotation import RopeKind, Rotation
+from weightloom.plugins.configs.yarn_rope import YarnRope
 from weightloom.plugins.layers.rope import Rope, interleaved
 
 

@@ -6,8 +6,10 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from weightloom.plugins.configs.long_rope import LongRope
 from weightloom.plugins.configs.rope_config import RopeConfig
-from weightloom.plugins.configs.rope_kinds import DynamicRope, LongRope, RopeKind, Rotation
+from weightloom.plugins.configs.rope_kinds import DynamicRope
+from weightloom.plugins.configs.rotation import RopeKind, Rotation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.cache import NoCache, make_cache
 from weightloom.plugins.layers.masks import Window, causal_mask

@@ -6,7 +6,9 @@ import pytest
 
 from weightloom.engine.errors import ConfigError
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
-from weightloom.plugins.configs.rope_kinds import DefaultRope, DynamicRope, LinearRope, Llama3Rope, Rotation, YarnRope
+from weightloom.plugins.configs.rope_kinds import DefaultRope, DynamicRope, LinearRope, Llama3Rope
+from weightloom.plugins.configs.rotation import Rotation
+from weightloom.plugins.configs.yarn_rope import YarnRope
 
 LLAMA3 = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
 ORIGINAL = "original_max_position_embeddings"

@@ -5,16 +5,10 @@ from math import ceil, floor, log, pi
 import numpy as np
 import pytest
 
-from weightloom.plugins.configs.rope_kinds import (
-    DefaultRope,
-    DynamicRope,
-    LinearRope,
-    Llama3Rope,
-    LongRope,
-    ProportionalRope,
-    Rotation,
-    YarnRope,
-)
+from weightloom.plugins.configs.long_rope import LongRope
+from weightloom.plugins.configs.rope_kinds import DefaultRope, DynamicRope, LinearRope, Llama3Rope, ProportionalRope
+from weightloom.plugins.configs.rotation import Rotation
+from weightloom.plugins.configs.yarn_rope import YarnRope
 
 ROTATION = Rotation(theta=5000.0, dims=16, trained=64)
 PLAIN = [5000.0 ** (-2 * pair / 16) for pair in range(8)]
