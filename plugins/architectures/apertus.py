@@ -18,13 +18,13 @@ from weightloom.plugins.configs.checks import FULL
 from weightloom.plugins.configs.config import read, refuse_unless
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.configs.text_fields import TextFields
+from weightloom.plugins.layers.activations import softplus
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.cuts import HEADS, PLAIN, VOCABULARY
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
 from weightloom.plugins.layers.mixer_block import MixerBlock, Parts
 from weightloom.plugins.layers.norms import rms_norm
 from weightloom.plugins.layers.rope import Rope
-from weightloom.plugins.layers.xielu import Xielu
 from weightloom.plugins.specs import hookimpl
 
 XIELU = "xielu"
@@ -67,6 +67,28 @@ def read_config(content: Mapping[str, Any]) -> Config:
     said = {**content, "rope_scaling": _ROPE} if silent else content
     ropes = read_rope(said, fields.head_size, fields.max_position_embeddings, default_theta=12000000.0)
     return Config(fields, AttentionShape.of(fields, norm_eps=fields.rms_norm_eps), ropes[FULL])
+
+
+class Xielu(nn.Module):
+    """xIELU (arXiv 2411.13010): quadratic where positive, below the integral of an ELU; plus a line of slope `beta`.
+
+    The slopes are softplus(alpha_p), and beta + softplus(alpha_n), (1,) each; `beta` and `eps` () are as stored.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.alpha_p = mx.zeros((1,))
+        self.alpha_n = mx.zeros((1,))
+        self.beta = mx.array(0.5)
+        self.eps = mx.array(-1e-6)
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """(...) -> the same shape, in x's dtype; computed in float32."""
+        wide = x.astype(mx.float32)
+        above, below = (softplus(each.astype(mx.float32)) for each in (self.alpha_p, self.alpha_n))
+        bent = mx.expm1(mx.minimum(wide, self.eps)) - wide
+        curved = mx.where(wide > 0, above * wide * wide, (self.beta + below) * bent)
+        return (curved + self.beta * wide).astype(x.dtype)
 
 
 class ApertusMlp(nn.Module):

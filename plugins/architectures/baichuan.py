@@ -20,7 +20,6 @@ from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL, refuse_non_positive
 from weightloom.plugins.configs.config import read, refuse_unless
 from weightloom.plugins.configs.text_fields import TextFields
-from weightloom.plugins.layers.alibi import slopes, with_alibi
 from weightloom.plugins.layers.attending import attend
 from weightloom.plugins.layers.attention import AttentionShape, FusedAttention
 from weightloom.plugins.layers.cuts import GATED
@@ -78,8 +77,30 @@ class BaichuanAttention(FusedAttention):
         return self.parts(self.W_pack(x))
 
 
+def slopes(heads: int) -> list[float]:
+    """Give the slope of each head: powers of 2 ** (-8 / n) for n heads, a power of two.
+
+    Other numbers have those of the largest power of two below, and then each other one of twice as many.
+    """
+    power = 1 << (heads.bit_length() - 1)
+    plain = [2.0 ** (-8.0 * (number + 1) / power) for number in range(power)]
+    finer = [2.0 ** (-8.0 * (2 * number + 1) / (2 * power)) for number in range(heads - power)]
+    return [*plain, *finer]
+
+
+def with_alibi(mask: Mask, length: int, count: int, by_head: mx.array, dtype: mx.Dtype) -> mx.array:
+    """Give what is added to scores, (1 or B, heads, L, K) `dtype`, for the last `length` of `count` positions.
+
+    `mask` is as attention gets it, `by_head` (heads,) the slopes. What is not seen gets the lowest number.
+    """
+    distance = mx.arange(count)[None, :] - mx.arange(count - length, count)[:, None]
+    bias = by_head[:, None, None] * distance
+    seen = distance <= 0 if mask is None or isinstance(mask, str) else mask
+    return mx.where(seen, bias[None], mx.finfo(dtype).min).astype(dtype)
+
+
 class AlibiAttention(BaichuanAttention):
-    """The same where what lies further back scores less."""
+    """The same with ALiBi (arXiv 2108.12409): what lies further back scores less, each head by a slope of its own."""
 
     def __init__(self, shape: AttentionShape, rope: Rope | None) -> None:
         super().__init__(shape, rope)

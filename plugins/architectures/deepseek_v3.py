@@ -16,8 +16,8 @@ from weightloom.plugins.configs.config import read
 from weightloom.plugins.configs.deepseek_fields import DeepSeekV3Fields
 from weightloom.plugins.layers.decoder import CausalLM
 from weightloom.plugins.layers.latent_decoder import SHARDING, LatentConfig, build_latent
-from weightloom.plugins.layers.latent_halves import unpacked_halves
 from weightloom.plugins.layers.scoring import Scoring
+from weightloom.plugins.layouts.latent_halves import unpacked_halves
 from weightloom.plugins.specs import hookimpl
 
 

@@ -24,11 +24,11 @@ from weightloom.plugins.layers.cache import IndexedCache, position_of
 from weightloom.plugins.layers.decoder import CausalLM
 from weightloom.plugins.layers.latent_attention import LatentAttention, LatentShape
 from weightloom.plugins.layers.latent_decoder import SHARDING, LatentConfig, build_latent
-from weightloom.plugins.layers.latent_halves import unpacked_halves
 from weightloom.plugins.layers.masks import Mask, written_out
 from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.layers.routing import best
 from weightloom.plugins.layers.scoring import Scoring
+from weightloom.plugins.layouts.latent_halves import unpacked_halves
 from weightloom.plugins.specs import hookimpl
 
 

@@ -22,6 +22,7 @@ from weightloom.plugins.configs.mamba2_fields import Mamba2Fields
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
+from weightloom.plugins.layers.cache import FullCache
 from weightloom.plugins.layers.cuts import HEADS, VOCABULARY, gated
 from weightloom.plugins.layers.decoder import CausalLM, Decoder, Names, times
 from weightloom.plugins.layers.mamba2 import (
@@ -35,7 +36,7 @@ from weightloom.plugins.layers.masks import Mask, Window
 from weightloom.plugins.layers.mlp import GatedMlp
 from weightloom.plugins.layers.norms import rms_norm
 from weightloom.plugins.layers.rope import Rope
-from weightloom.plugins.layers.two_caches import TwoCaches
+from weightloom.plugins.layers.state import StateCache
 from weightloom.plugins.specs import hookimpl
 
 
@@ -144,6 +145,29 @@ class ScaledMixer(Mamba2Mixer):
     def project(self, x: mx.array) -> mx.array:
         """(B, L, hidden_size) -> gate, inputs, what is let in, what is let out and step sizes, side by side."""
         return (super().project(x * self._taken) * self._parts).astype(x.dtype)
+
+
+class TwoCaches:
+    """The caches of attention and of what keeps a state, as one."""
+
+    kind = "full, and state"
+
+    def __init__(self) -> None:
+        self.attention, self.state = FullCache(), StateCache()
+
+    @property
+    def offset(self) -> int:
+        """Tokens seen so far, padding among them."""
+        return self.attention.offset
+
+    @property
+    def padding(self) -> mx.array | None:
+        """How many tokens at the start of each row are none."""
+        return self.attention.padding
+
+    @padding.setter
+    def padding(self, padding: mx.array | None) -> None:
+        self.attention.padding = self.state.padding = padding
 
 
 class TwoMixersBlock(nn.Module):

@@ -31,7 +31,7 @@ from weightloom.plugins.layers.masks import Mask
 from weightloom.plugins.layers.norms import rms_norm
 from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.layers.routing import softmax_over_chosen
-from weightloom.plugins.layers.rows_first import BLOCKS, TURNED, rows_first
+from weightloom.plugins.layouts.rows_first import BLOCKS, TURNED, rows_first
 from weightloom.plugins.specs import hookimpl
 
 YARN = {

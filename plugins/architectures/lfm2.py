@@ -96,7 +96,7 @@ class DenseFields(Fields):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExpertFields(Fields):
+class SparseFields(Fields):
     """What config.json says of LFM2 with experts."""
 
     hidden_size: int = 2048
@@ -119,7 +119,7 @@ class Config:
     types: tuple[str, ...]
     inner: int
     rope: RopeConfig
-    experts: ExpertFields | None = None
+    experts: SparseFields | None = None
 
 
 def read_dense(content: Mapping[str, Any]) -> Config:
@@ -135,9 +135,9 @@ def read_dense(content: Mapping[str, Any]) -> Config:
     return _config(content, fields, fields.listed(), inner)
 
 
-def read_experts(content: Mapping[str, Any]) -> Config:
+def read_sparse(content: Mapping[str, Any]) -> Config:
     """Read the config.json of an LFM2 with experts; raises ConfigError naming the field that is off."""
-    fields = read(ExpertFields, content)
+    fields = read(SparseFields, content)
     fields.check("norm_eps", "conv_L_cache", "moe_intermediate_size", "num_experts", "num_experts_per_tok")
     refuse_too_many_chosen(fields.num_experts_per_tok, fields.num_experts, "num_experts")
     return _config(content, fields, fields.layer_types, fields.intermediate_size, fields)
@@ -148,7 +148,7 @@ def _config(
     fields: Fields,
     listed: tuple[str, ...] | None,
     inner: int,
-    experts: ExpertFields | None = None,
+    experts: SparseFields | None = None,
 ) -> Config:
     return Config(
         fields,
@@ -198,7 +198,7 @@ class GatedConvolution(nn.Module):
 class BiasedSparseMlp(SparseMlp):
     """Experts chosen by logistic scores plus `expert_bias` (E,), if there is one."""
 
-    def __init__(self, fields: ExpertFields) -> None:
+    def __init__(self, fields: SparseFields) -> None:
         experts = Experts(fields.num_experts, fields.hidden_size, fields.moe_intermediate_size, silu)
         super().__init__(experts, softmax_over_all, fields.num_experts_per_tok)
         self._factor = fields.routed_scaling_factor
@@ -267,9 +267,9 @@ LFM2_MOE = Architecture(
     task="generate",
     verified="Transformers 5.24 Lfm2MoeForCausalLM",
     by_request=("rerank",),
-    read_config=read_experts,
+    read_config=read_sparse,
     build=build,
-    fields=ExpertFields,
+    fields=SparseFields,
     adapters=("lora", "dora"),
     sharding={**SHARDING, **EXPERTS},
 )

@@ -31,8 +31,8 @@ from weightloom.plugins.layers.mlp import GatedMlp
 from weightloom.plugins.layers.norms import UnweightedNorm, rms_norm
 from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.layers.routing import best
-from weightloom.plugins.layers.rows_first import rows_first
 from weightloom.plugins.layers.shared_experts import SharedSparseMlp
+from weightloom.plugins.layouts.rows_first import rows_first
 from weightloom.plugins.specs import hookimpl
 
 CHUNKED, MLP = "chunked_attention", "feed_forward"

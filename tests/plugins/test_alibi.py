@@ -6,7 +6,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from weightloom.plugins.layers.alibi import slopes, with_alibi
+from weightloom.plugins.architectures.baichuan import slopes, with_alibi
 from weightloom.plugins.layers.attending import attend
 from weightloom.plugins.layers.masks import Mask, causal_mask
 

@@ -3,7 +3,7 @@
 import pytest
 
 from weightloom.engine import Checkpoint, RuleSet, TensorSpec, build_plan, save_plan
-from weightloom.plugins.layers.rows_first import BLOCKS, TURNED, rows_first
+from weightloom.plugins.layouts.rows_first import BLOCKS, TURNED, rows_first
 from weightloom.rules import load_rules
 
 PLACE = "model.layers.0.mlp.experts"

@@ -6,9 +6,9 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from weightloom.plugins.architectures.falcon_h1 import TwoCaches
 from weightloom.plugins.layers.cache import FullCache, NoCache
 from weightloom.plugins.layers.state import StateCache, without_padding
-from weightloom.plugins.layers.two_caches import TwoCaches
 
 PADDING = [0, 3, 6]
 

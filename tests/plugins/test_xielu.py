@@ -5,7 +5,7 @@ from math import exp, expm1, log1p
 import mlx.core as mx
 import pytest
 
-from weightloom.plugins.layers.xielu import Xielu
+from weightloom.plugins.architectures.apertus import Xielu
 
 
 def softplus(x: float) -> float:
