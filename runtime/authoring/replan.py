@@ -66,6 +66,8 @@ def plan_by(rules: RuleSet, subject: Subject) -> Plan:
     prefix = subject.after.base_model_prefix or rules.base_model_prefix
     all_rules = RuleSet((*rules.replace_all(scope=OUTERMOST), *subject.after), prefix)
     checkpoint, config = subject.checkpoint, subject.config
+    if subject.packed is not None:
+        return subject.packed.plan(all_rules)
     if subject.parameters is None:
         return build_plan(checkpoint, all_rules, config=config)
     params = subject.parameters.specs(lambda: build_plan(checkpoint, all_rules, config=config).params.keys())

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from weightloom.engine import Checkpoint, RuleSet
+from weightloom.engine import Checkpoint, Plan, RuleSet, TensorSpec
 from weightloom.engine.errors import CheckpointError, ConfigError, PluginError
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.discovery.manager import PluginManager
 from weightloom.plugins.judging.fitting import UnfitError
+from weightloom.runtime.authoring.packed_model import PackedModel, packed_model
 from weightloom.runtime.authoring.parameters import Parameters
 from weightloom.runtime.choosing.choice import Wish
 from weightloom.runtime.choosing.decision import Asked, decide
@@ -27,7 +28,8 @@ from weightloom.runtime.opening.opening import Opened, open_path
 class Subject:
     """A checkpoint, the rules that act after the author's, and the parameters; None where any name will do.
 
-    `layout` is the one that the checkpoint is read in, `target` says in words whose parameters these are.
+    `layout` is the one that the checkpoint is read in, `target` says in words whose parameters these are. `packed` is
+    the model as it is loaded where modules of it are quantized: their parameters are others.
     """
 
     checkpoint: Checkpoint
@@ -36,6 +38,7 @@ class Subject:
     after: RuleSet
     parameters: Parameters | None
     target: str
+    packed: PackedModel | None = None
 
     __hash__ = None  # type: ignore[assignment]  # it holds a mapping
 
@@ -46,6 +49,12 @@ class Subject:
         if self.parameters is not None:
             own = led_on(self.parameters.architecture, own, self.config)
         return replace(self, after=own)
+
+    def wanted(self, plan: Plan) -> Mapping[str, TensorSpec] | None:
+        """Give the parameters that a plan of it was to lead to, in the module's order; None where any name will do."""
+        if self.packed is not None:
+            return self.packed.last
+        return None if self.parameters is None else self.parameters.specs(plan.params.keys)
 
 
 @contextmanager
@@ -96,7 +105,8 @@ def _need_config(opened: Opened, architecture: Architecture) -> Mapping[str, Any
 def _as_loaded(opened: Opened, asked: Asked, layout: str) -> Subject:
     """Take the architecture and the rules that a load would."""
     read = decide(opened, asked, PluginManager(), layout=layout).reading
-    return _of(opened, read.architecture, read.config, layout, read.rules)
+    found = _of(opened, read.architecture, read.config, layout, read.rules)
+    return replace(found, packed=packed_model(opened, read, layout))
 
 
 def _of(opened: Opened, found: Architecture, config: Mapping[str, Any], layout: str, after: RuleSet) -> Subject:

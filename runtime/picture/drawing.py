@@ -56,7 +56,13 @@ def _woven(plan: Plan, wanted: Mapping[str, TensorSpec] | None) -> Woven:
     # As they are made; as they should be where nothing makes them, or makes them otherwise.
     made = plan.params.keys() - {record.parameter for record in plan.report.mismatched}
     specs = {**plan.params, **(wanted or {}), **{name: plan.params[name] for name in made}}
-    return weave(found, _side(plan.sources, plan.sources), _side(targets, specs, wanted or _by_source(plan)))
+    tensors = _tensors(plan)
+    return weave(found, _side(tensors, tensors), _side(targets, specs, wanted or _by_source(plan)))
+
+
+def _tensors(plan: Plan) -> Mapping[str, TensorSpec]:
+    """Give the tensors without their places on disk, which are looked up one by one."""
+    return plan.sources if plan.inverted or plan.checkpoint is None else plan.checkpoint.logical
 
 
 def _side(names: Iterable[str], specs: Mapping[str, TensorSpec], order: Iterable[str] | None = None) -> Side:
@@ -83,7 +89,7 @@ def _with_steps(woven: Woven, acting: Acting) -> tuple[Row, ...]:
 def _totals(plan: Plan) -> Totals:
     return Totals(
         len(plan.sources),
-        sum(spec.nbytes for spec in plan.sources.values()),
+        sum(spec.nbytes for spec in _tensors(plan).values()),
         len(plan.params),
         plan.nbytes,
         plan.peak_bytes,

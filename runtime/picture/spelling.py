@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 _NUMBER = re.compile(r"(\d+)")
 # As a page's script can count; a longer one is text, as is one with zeros before it, which would be lost.
@@ -30,18 +31,26 @@ class Spelling:
         )
 
 
-def spelt(names: Iterable[str]) -> dict[str, Spelling]:
+def spelt(names: Iterable[str]) -> Mapping[str, Spelling]:
     """Give the spelling of each name; which numbers count depends on all of them."""
+    return _spelt(tuple(names))
+
+
+# A checkpoint's names are spelt once, however often its picture is drawn.
+@lru_cache(maxsize=4)
+def _spelt(names: tuple[str, ...]) -> Mapping[str, Spelling]:
     alike: dict[tuple[str, ...], list[tuple[str, list[str]]]] = defaultdict(list)
     for name in names:
         pieces = _NUMBER.split(name)
         alike[tuple(pieces[::2])].append((name, pieces))
-    return {
-        name: _spelling(pieces, counted)
-        for texts, members in alike.items()
-        for counted in [tuple(_counted(texts, members))]
-        for name, pieces in members
-    }
+    found: dict[str, Spelling] = {}
+    for texts, members in alike.items():
+        counted = tuple(_counted(texts, members))
+        if all(counted):
+            found |= {name: Spelling(texts, tuple(map(int, pieces[1::2]))) for name, pieces in members}
+        else:
+            found |= {name: _spelling(pieces, counted) for name, pieces in members}
+    return found
 
 
 def _counted(texts: Sequence[str], members: Sequence[tuple[str, list[str]]]) -> Iterator[bool]:

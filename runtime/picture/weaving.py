@@ -44,7 +44,8 @@ class Side:
         """Draw names that are one row."""
         parts, dtype, shape = self.alike(names[0])
         found = boxes(self.spellings[name].numbers for name in names)
-        nbytes = sum(spec.nbytes for name in names if (spec := self.specs.get(name)) is not None)
+        spec = self.specs.get(names[0])
+        nbytes = 0 if spec is None else spec.nbytes * len(names)
         return Row(parts, found, len(names), dtype, shape, nbytes)
 
 

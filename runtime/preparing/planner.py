@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from weightloom.engine import Plan, RuleSet, TensorSpec, WeightConverter, build_
 from weightloom.engine.errors import ConfigError, WeightloomError
 from weightloom.engine.mapping.claims import KeepDtype
 from weightloom.engine.mapping.patterns import compile_source
-from weightloom.engine.planning.composing.unpacking import plan_unpacked
+from weightloom.engine.planning.composing.unpacking import UnpackedCheckpoint, unpacked_checkpoint
 from weightloom.plugins.discovery.format_manager import FormatManager, NotStoredSoError
 from weightloom.plugins.quantization import SECTION, PackedModule, QuantizationFormat, Stored, Unpacking
 from weightloom.runtime.opening.layout_record import MLX
@@ -52,6 +52,7 @@ class Planner:
 
     opened: Opened
     unpacked: Unpacked | None = None
+    _last: list[tuple[Mapping[str, Any], UnpackedCheckpoint]] = field(default_factory=list, compare=False, repr=False)
 
     def plan(
         self, rules: RuleSet, params: Mapping[str, TensorSpec] | None = None, config: Mapping[str, Any] | None = None
@@ -60,9 +61,15 @@ class Planner:
         checkpoint = self.opened.checkpoint
         if self.unpacked is None:
             return build_plan(checkpoint, rules, params, config=config)
-        made = self.unpacked.made
-        rules = RuleSet((*made.rules, *rules), rules.base_model_prefix)
-        return plan_unpacked(checkpoint, [each.packed for each in made.modules], rules, params, config=config)
+        rules = RuleSet((*self.unpacked.made.rules, *rules), rules.base_model_prefix)
+        return self._behind(self.unpacked.made, config or {}).plan(rules, params, config=config)
+
+    def _behind(self, made: Unpacking, config: Mapping[str, Any]) -> UnpackedCheckpoint:
+        """Unpack the modules once for all rules that are planned by one config."""
+        if not self._last or self._last[0][0] != config:
+            packed = [each.packed for each in made.modules]
+            self._last[:] = [(config, unpacked_checkpoint(self.opened.checkpoint, packed, config))]
+        return self._last[0][1]
 
     @property
     def notes(self) -> tuple[str, ...]:

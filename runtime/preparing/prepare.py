@@ -76,7 +76,7 @@ def prepare(
     """
     found = decide(opened, asked, manager or PluginManager(), rules, layout)
     read, planner = found.reading, planner_of(opened, found.layout, form)
-    module, quantized = _module(read, planner)
+    module, quantized = module_by(read, planner, planner.plan(read.rules, config=read.config))
     plan = planner.plan(read.rules, param_specs(module), read.config)
     plan = with_repairs(plan, opened.need_config(), read.repairs)
     plan = replace(plan, report=replace(plan.report, notes=(*plan.report.notes, *quantized.notes)))
@@ -84,10 +84,12 @@ def prepare(
     return Prepared(read.architecture, module, found.layout, plan, read.config, found, read.half, quantized, vendor)
 
 
-def _module(read: Reading, planner: Planner) -> tuple[nn.Module, QuantizedSet]:
-    """Build the module; the file's names decide what the config leaves open, and which modules are quantized."""
+def module_by(read: Reading, planner: Planner, open_target: Plan) -> tuple[nn.Module, QuantizedSet]:
+    """Build the module; names decide what the config leaves open, and which modules are quantized.
+
+    `open_target` is the plan to whatever the rules give. Raises ConfigError as building and quantizing do.
+    """
     opened = planner.opened
-    open_target = planner.plan(read.rules, config=read.config)
     try:
         module = built(read.architecture, read.config, open_target.params.keys())
     except ConfigError as error:

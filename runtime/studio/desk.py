@@ -72,7 +72,7 @@ class Desk:
         if found.plan is None:
             return None
         subject, plan = self._subject, found.plan
-        wanted = None if subject.parameters is None else subject.parameters.specs(plan.params.keys)
+        wanted = subject.wanted(plan)
         facts = {
             "rules": f"{self._file.name}, then those that ship",
             "layout": subject.layout,

@@ -53,13 +53,42 @@ def plan_unpacked(
     Raises PlanError, naming the tensor, for a module whose tensors do not belong together or a name that is there
     already, and RuleError as `build_plan` does.
     """
-    front = unpacked(ckpt.logical, packed, config or {})
-    ruleset = rules if isinstance(rules, RuleSet) else RuleSet(rules)
-    there = {end for name in front for end in COMPANIONS if name.endswith(end)}
-    specs = _specs(ckpt.logical, front)
-    with Checkpoint.from_specs(specs, ckpt.metadata) as between:
-        later = build_plan(between, with_companions(ruleset, there), params, config=config)
-    return Through(ckpt, front, later, COMPANIONS).plan()
+    return unpacked_checkpoint(ckpt, packed, config or {}).plan(rules, params, config=config)
+
+
+@dataclass(frozen=True)
+class UnpackedCheckpoint:
+    """A checkpoint whose modules are unpacked: what there is `between` them and the model's own rules.
+
+    It knows no rules, so that many can be tried on it. `front` has the group of each name that was made, `companions`
+    the endings of what belongs to packed words.
+    """
+
+    ckpt: Checkpoint
+    front: Mapping[str, Group]
+    companions: frozenset[str]
+    between: Checkpoint
+
+    __hash__ = None  # type: ignore[assignment]  # it holds mappings
+
+    def plan(
+        self,
+        rules: RuleSet | Sequence[Rule],
+        params: Mapping[str, TensorSpec] | None = None,
+        *,
+        config: Mapping[str, Any] | None = None,
+    ) -> Plan:
+        """Plan by the model's rules; raises as `plan_unpacked` does."""
+        ruleset = rules if isinstance(rules, RuleSet) else RuleSet(rules)
+        later = build_plan(self.between, with_companions(ruleset, set(self.companions)), params, config=config)
+        return Through(self.ckpt, self.front, later, COMPANIONS).plan()
+
+
+def unpacked_checkpoint(ckpt: Checkpoint, packed: Sequence[Packed], config: Mapping[str, Any]) -> UnpackedCheckpoint:
+    """Unpack a checkpoint's modules, each by its own rule; raises PlanError as `plan_unpacked` does."""
+    front = unpacked(ckpt.logical, packed, config)
+    there = frozenset(end for end in COMPANIONS if any(name.endswith(end) for name in front))
+    return UnpackedCheckpoint(ckpt, front, there, Checkpoint.from_specs(_specs(ckpt.logical, front), ckpt.metadata))
 
 
 def unpacked(
