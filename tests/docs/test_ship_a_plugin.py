@@ -1,4 +1,4 @@
-"""Every block of docs/how-to/ship-a-plugin.md is run, and the page names every group, hook, field and law."""
+"""Every block of docs/how-to/ship-a-plugin.md is run; with reference/architectures.md it names all there is."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from weightloom.runtime.commands.new_plugin import KINDS as WRITTEN
 from weightloom.runtime.inspecting.installed import KINDS
 
 PAGE = ROOT / "docs" / "how-to" / "ship-a-plugin.md"
-TEXT = PAGE.read_text(encoding="utf-8")
+PARTS = ROOT / "docs" / "reference" / "architectures.md"
+TEXT = PAGE.read_text(encoding="utf-8") + PARTS.read_text(encoding="utf-8")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Every block of docs/how-to/map-an-adapter-or-a-head.md is run, and says what is shown below it."""
+"""Every block of the pages on adapters is run, and says what is shown below it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from tests.runtime.models import write_model
 from weightloom.rules import lint_rules
 
 
-def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("page", ["map-an-adapter-or-a-head", "use-adapters"])
+def test_the_page_is_true(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     write_model(tmp_path / "base", "llama")
     for seed, name in enumerate(("french", "polite")):
         adapter(tmp_path / name, pair(seed=seed))
-    written = run_page(ROOT / "docs" / "how-to" / "map-an-adapter-or-a-head.md", capsys)
-    assert written
+    written = run_page(ROOT / "docs" / "how-to" / f"{page}.md", capsys)
     assert [lint_rules(file) for file in written] == [[] for _ in written]
