@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 
-from docs.generating.tables import table
+from docs.generating.tables import plain, table
 from weightloom.plugins.specs import INTERFACE, Specs
 from weightloom.runtime.inspecting.installed import KINDS
 
@@ -12,6 +12,11 @@ from weightloom.runtime.inspecting.installed import KINDS
 def hooks() -> list[str]:
     """Give the names of all hooks."""
     return [name for name in vars(Specs) if name.startswith("weightloom_")]
+
+
+def signature(name: str) -> str:
+    """Give a hook's arguments and what it gives."""
+    return str(inspect.signature(getattr(Specs, name))).replace("'", "")
 
 
 def text() -> str:
@@ -25,7 +30,5 @@ def groups() -> str:
 
 
 def _section(name: str) -> str:
-    hook = getattr(Specs, name)
-    return (
-        f"## {name}\n\n```python\n@hookimpl\ndef {name}{inspect.signature(hook)}: ...\n```\n\n{inspect.getdoc(hook)}\n"
-    )
+    about = inspect.getdoc(getattr(Specs, name)) or ""
+    return f"## {name}\n\n```python\n@hookimpl\ndef {name}{signature(name)}: ...\n```\n\n{plain(about)}\n"

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from docs.generating.tables import cell, table
+from docs.generating.tables import cell, plain, table
 from weightloom.engine import ops as engine_ops
 from weightloom.engine.ops import ConversionOp
 from weightloom.rules import default_ops
@@ -51,12 +51,7 @@ def _section(name: str, op: type[ConversionOp]) -> str:
         f"* way back: {way_back(name, op)}",
         f"* on the factors of adapters: {'yes' if 'on_factors' in vars(op) else 'refused'}",
     )
-    return f"## {name}\n\n{_escaped(doc)}\n\n" + "\n".join(facts) + f"\n\n{_arguments(op)}\n"
-
-
-def _escaped(doc: str) -> str:
-    """Keep stars and lists of a docstring as they are."""
-    return doc.replace("*", "\\*")
+    return f"## {name}\n\n{plain(doc)}\n\n" + "\n".join(facts) + f"\n\n{_arguments(op)}\n"
 
 
 def _arguments(op: Callable[..., Any]) -> str:

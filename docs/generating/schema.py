@@ -78,7 +78,7 @@ def takes(node: Schema, defs: Schema) -> str:
         return " or ".join(dict.fromkeys(takes(option, defs) for option in node["anyOf"]))
     kind = node.get("type", "any value")
     if kind == "array":
-        return "a list of " + takes(node["items"], defs) if isinstance(node.get("items"), dict) else "a list"
+        return f"a list, each {takes(node['items'], defs)}" if isinstance(node.get("items"), dict) else "a list"
     words = {
         "object": "a mapping",
         "string": "text",

@@ -1,7 +1,8 @@
-"""Tables in Markdown."""
+"""Tables in Markdown, and text that is put into pages as it is."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 
@@ -11,9 +12,15 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join((f"| {' | '.join(head)} |", "|" + "---|" * len(head), *found)) if found else ""
 
 
+def plain(text: str) -> str:
+    """Keep marks as they are, but for what stands in backticks."""
+    parts = enumerate(text.split("`"))
+    return "`".join(part if place % 2 else re.sub(r"[\\*_<>\[\]]", r"\\\g<0>", part) for place, part in parts)
+
+
 def cell(text: str) -> str:
     """Make a text one line that no bar cuts."""
-    return " ".join(text.split()).replace("|", "\\|")
+    return plain(" ".join(text.split())).replace("|", "\\|")
 
 
 def sentence(text: str) -> str:
