@@ -26,6 +26,7 @@ from weightloom.runtime.commands.rules_new import RULES_NEW
 from weightloom.runtime.commands.rules_schema import RULES_SCHEMA
 from weightloom.runtime.commands.rules_show import RULES_SHOW
 from weightloom.runtime.commands.rules_test import RULES_TEST
+from weightloom.runtime.commands.rules_watch import RULES_WATCH
 from weightloom.runtime.commands.studio import STUDIO
 from weightloom.runtime.commands.surgery_check import SURGERY_CHECK
 from weightloom.runtime.commands.verify import VERIFY
@@ -37,7 +38,7 @@ from weightloom.runtime.terminal.printing import deliver
 from weightloom.runtime.terminal.termination import hearing_termination
 
 COMMANDS = (INSPECT, PLAN, EXPLAIN, VERIFY, CONVERT, GENERATE, EMBED, RERANK, ARCH, PLUGINS, STUDIO, NEW_PLUGIN)
-RULES_COMMANDS = (RULES_NEW, RULES_LINT, RULES_SHOW, RULES_TEST, RULES_SCHEMA)
+RULES_COMMANDS = (RULES_NEW, RULES_LINT, RULES_SHOW, RULES_TEST, RULES_WATCH, RULES_SCHEMA)
 SURGERY_COMMANDS = (SURGERY_CHECK,)
 ADAPTER_COMMANDS = (ADAPTER_CONVERT,)
 

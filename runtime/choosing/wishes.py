@@ -11,5 +11,11 @@ def wish_of(args: argparse.Namespace) -> Wish:
     """Take what the arguments say about the rules."""
     text_only = True if vars(args).get("text_only") else None
     return Wish(
-        args.rules, args.read_layout, args.model_type, args.open_target, args.architecture, text_only, args.task
+        vars(args).get("rules"),
+        args.read_layout,
+        args.model_type,
+        args.open_target,
+        args.architecture,
+        text_only,
+        args.task,
     )

@@ -31,6 +31,11 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 def add_reading(parser: argparse.ArgumentParser, layout: str = "--layout") -> None:
     """Add what decides which rules a checkpoint is read by."""
     parser.add_argument("--rules", metavar="FILE", help="a rule file; its rules come before all others")
+    add_choosing(parser, layout)
+
+
+def add_choosing(parser: argparse.ArgumentParser, layout: str = "--layout") -> None:
+    """Add the same, but for a rule file of the caller's."""
     parser.add_argument(layout, dest="read_layout", metavar="NAME", help="the layout that the checkpoint is in")
     parser.add_argument("--model-type", metavar="NAME", help="take the rules of this model type or class")
     parser.add_argument("--architecture", metavar="NAME", help="which plugin, where several offer the model type")

@@ -17,7 +17,8 @@ TERMINATED = 143
 class Outcome:
     """An exit code, the answer as JSON values and as text; `remarks` are left out when quiet is asked for.
 
-    `complaint` is for the error stream. `data` has no "schema" of its own: printing adds it.
+    `complaint` is for the error stream. `data` has no "schema" of its own: printing adds it, and prints
+    nothing for no data.
     """
 
     code: int

@@ -40,9 +40,10 @@ def visible(text: str) -> str:
 
 
 def _json(outcome: Outcome) -> str:
+    """Give the one object; nothing where the command has given its objects already."""
     import json
 
-    return json.dumps({"schema": SCHEMA, **outcome.data}, indent=2)
+    return json.dumps({"schema": SCHEMA, **outcome.data}, indent=2) if outcome.data else ""
 
 
 def put(piece: str) -> bool:
