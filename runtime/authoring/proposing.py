@@ -9,7 +9,6 @@ from weightloom.engine.errors import UsageError
 from weightloom.rules.proposing.proposal import Proposal
 from weightloom.rules.proposing.propose import propose
 from weightloom.runtime.authoring.parameters import Parameters
-from weightloom.runtime.authoring.plain_view import plain_view
 from weightloom.runtime.authoring.subject import Subject
 from weightloom.runtime.choosing.rule_choice import led_on
 
@@ -27,7 +26,7 @@ def proposed(subject: Subject) -> Proposal:
             hint="say --arch NAME; `weightloom arch` lists them",
             field="--arch",
         )
-    tensors = plain_view(subject.checkpoint).checkpoint.logical
+    tensors = subject.checkpoint.logical
     first = _by_names(subject, subject.parameters, tensors, tensors)
     if subject.parameters.architecture.adapt is None:
         return first

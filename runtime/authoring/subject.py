@@ -15,6 +15,7 @@ from weightloom.plugins.discovery.manager import PluginManager
 from weightloom.plugins.judging.fitting import UnfitError
 from weightloom.runtime.authoring.packed_model import PackedModel, packed_model
 from weightloom.runtime.authoring.parameters import Parameters
+from weightloom.runtime.authoring.plain_view import plain_view
 from weightloom.runtime.choosing.choice import Wish
 from weightloom.runtime.choosing.decision import Asked, decide
 from weightloom.runtime.choosing.layout_seen import find_opened
@@ -22,6 +23,7 @@ from weightloom.runtime.choosing.rule_choice import led_on, model_rules
 from weightloom.runtime.extras import need_mlx
 from weightloom.runtime.opening.layout_record import DEFAULT_LAYOUT
 from weightloom.runtime.opening.opening import Opened, open_path
+from weightloom.runtime.terminal.text import plural
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,15 @@ class Subject:
         if self.parameters is not None:
             own = led_on(self.parameters.architecture, own, self.config)
         return replace(self, after=own)
+
+    @property
+    def plain(self) -> Subject:
+        """The same with what a vendor packed seen as plain weights: planned in no time, whatever names come out."""
+        view = plain_view(self.checkpoint)
+        if not view.set_aside:
+            return self
+        target = f"{self.target}; {plural(view.set_aside, 'tensor')} beside packed weights set aside"
+        return replace(self, checkpoint=view.checkpoint, packed=None, target=target)
 
     def wanted(self, plan: Plan) -> Mapping[str, TensorSpec] | None:
         """Give the parameters that a plan of it was to lead to, in the module's order; None where any name will do."""

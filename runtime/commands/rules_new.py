@@ -39,7 +39,8 @@ def run(args: argparse.Namespace) -> Outcome:
     from weightloom.runtime.choosing.choice import Wish
 
     wish = Wish(architecture=args.architecture)
-    with open_subject(args.path, wish, args.arch) as subject:
+    with open_subject(args.path, wish, args.arch) as opened:
+        subject = opened.plain
         proposal = proposed(subject)
         assert subject.parameters is not None
         found = subject.parameters.architecture

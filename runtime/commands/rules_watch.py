@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
     try:
         with open_subject(args.path, wish_of(args), args.arch) as subject:
-            for look in _looks(Path(args.file), subject.alone if args.alone else subject):
+            for look in _looks(Path(args.file), subject.alone.plain if args.alone else subject.plain):
                 facts = {"schema": SCHEMA, "command": "rules watch", "file": args.file, **look.to_json()}
                 if not put((json.dumps(facts) if args.json else "\n".join(look.text())) + "\n"):
                     return Outcome(FINE, {})

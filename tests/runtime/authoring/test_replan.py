@@ -99,3 +99,13 @@ def test_a_config_is_needed_for_an_architecture(tmp_path: Path) -> None:
         pass
     with open_subject(tmp_path) as found:
         assert tried(found, RIGHT).error is None
+
+
+def test_modules_that_a_vendor_packed_are_seen_as_plain(tmp_path: Path) -> None:
+    arrays = dict(t0())
+    scaled = "model.layers.0.mlp.down_proj.weight"
+    arrays[f"{scaled}_scale_inv"] = arrays[scaled][:1, :1]
+    with open_subject(checkpoint(tmp_path, arrays)) as found:
+        assert found.plain.target.endswith("1 tensor beside packed weights set aside")
+        assert tried(found, RIGHT).error is not None
+        assert tried(found.plain, RIGHT).error is None
