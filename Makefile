@@ -11,7 +11,7 @@ CPU := $(if $(filter Linux,$(shell uname -s)),$(comma)cpu)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test demo setup lint format types laws packaging docs bench oracle oracle-sample vocabularies references clean
+.PHONY: help test demo setup lint format types laws packaging browser docs bench oracle oracle-sample vocabularies references clean
 
 help:
 	@echo 'make test | demo                  the two to start with'
@@ -19,6 +19,7 @@ help:
 	@echo 'make lint | format | types        ruff; ruff, rewriting files; mypy and pyright'
 	@echo 'make laws                         the property tests, with many more examples'
 	@echo 'make packaging                    build and install in fresh environments'
+	@echo 'make browser                      look at the pages in Debian'"'"'s Chromium'
 	@echo 'make docs                         the documentation, in build/docs'
 	@echo 'make oracle | oracle-sample       compare with torch and transformers (a large install); a part of it'
 	@echo 'make vocabularies                 compare ids with mistral-common and sentencepiece'
@@ -69,13 +70,18 @@ types: $(VENV)/stamp-lint
 	$(PY) -m pyright --pythonpath $(PY)
 
 laws: $(VENV)/stamp-test
-	$(PY) -m pytest -m '(hypothesis or thorough) and not oracle and not packaging' --hypothesis-profile=thorough $(ARGS)
+	$(PY) -m pytest -m '(hypothesis or thorough) and not oracle and not packaging and not browser' --hypothesis-profile=thorough $(ARGS)
 
 packaging: $(VENV)/stamp-test
 	$(PY) -m pytest -m packaging $(ARGS)
 
 docs: $(VENV)/stamp-docs
 	$(PY) -m sphinx --builder html --fail-on-warning --keep-going --nitpicky --quiet docs build/docs $(ARGS)
+
+# Debian's Chromium is looked for where its packages put it.
+browser: $(VENV)/stamp-test
+	$(PY) -m pip install --quiet -e '.[test,browser$(CPU)]'
+	$(PY) -m pytest -m browser $(ARGS)
 
 bench: $(VENV)/stamp-test
 	@set -e; for script in benchmarks/*.py; do $(PY) "$$script" $(ARGS); done

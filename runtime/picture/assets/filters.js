@@ -52,6 +52,7 @@ function applyFilters(picture) {
     const found = kind && (!words || matches(picture, thread, words));
     node.hidden = !found;
     shown += found ? 1 : 0;
+    if (found && !(thread.left.length && thread.right.length)) applyToRows(picture, node, thread, words);
   }
   const all = picture.threads.length;
   byId("shown").textContent = shown === all ? "" : `${shown} of ${counted(all, "thread")}`;
@@ -59,9 +60,23 @@ function applyFilters(picture) {
   drawAll();
 }
 
+/** Of what has one end alone, show the rows that have the words, or all where the rule has them. */
+function applyToRows(picture, node, thread, words) {
+  if (words) node.querySelector(".more")?.click();
+  const all = !words || says(picture, thread, words);
+  for (const row of node.querySelectorAll(".row")) {
+    row.hidden = !all && !hasName(picture[row.dataset.side][Number(row.dataset.row)], words);
+  }
+}
+
 function matches(picture, thread, words) {
+  return says(picture, thread, words)
+    || BOTH.some((side) => thread[side].some((at) => hasName(picture[side][at], words)));
+}
+
+/** Say whether what is told of a thread has the words. */
+function says(picture, thread, words) {
   const rules = [...new Set(thread.left.flatMap((at) => picture.left[at].steps))].map((at) => picture.rules[at]);
   const texts = [thread.kind, thread.note, ...thread.ops, ...rules.flatMap((rule) => [rule.text, `${rule.file}:${rule.line}`])];
-  return texts.some((text) => text.toLowerCase().includes(words))
-    || BOTH.some((side) => thread[side].some((at) => hasName(picture[side][at], words)));
+  return texts.some((text) => text.toLowerCase().includes(words));
 }

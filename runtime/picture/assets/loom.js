@@ -70,7 +70,7 @@ function onKey(event) {
 }
 
 function onRowKey(event) {
-  const rows = [...document.querySelectorAll(".band:not([hidden]) .row")].filter((row) => row.dataset.side === event.target.dataset.side);
+  const rows = [...document.querySelectorAll(".band:not([hidden]) .row:not([hidden])")].filter((row) => row.dataset.side === event.target.dataset.side);
   const at = rows.indexOf(event.target);
   const moves = { ArrowDown: rows[at + 1], ArrowUp: rows[at - 1], Home: rows[0], End: rows[rows.length - 1] };
   if (event.key in moves) {

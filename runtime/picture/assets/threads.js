@@ -52,7 +52,7 @@ function drawThreads(node) {
 }
 
 function heights(node, side, box) {
-  return [...node.querySelectorAll(`.side.${side} > .row`)].map((row) => {
+  return [...node.querySelectorAll(`.side.${side} > .row:not([hidden])`)].map((row) => {
     const at = row.getBoundingClientRect();
     return at.top + at.height / 2 - box.top;
   });

@@ -1,0 +1,83 @@
+"""One browser for all tests, the checkpoints that are looked at, and studios."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("selenium", reason="the extra `browser` is not installed; `make browser` installs it")
+
+from tests import minilm
+from tests.browser.models import write_deepseek
+from tests.browser.seeing import Page, start
+from weightloom.runtime.cli import main
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Page]:
+    from tests.browser.seeing import Page
+
+    browser = start()
+    try:
+        yield Page(browser)
+    finally:
+        browser.quit()
+
+
+@pytest.fixture
+def page(chromium: Page) -> Iterator[Page]:
+    """Give a browser of which nobody has asked anything; no test may leave a complaint in its console."""
+    chromium.browser.get("about:blank")
+    chromium.complaints()
+    chromium.asked()
+    yield chromium
+    assert chromium.complaints() == []
+
+
+@pytest.fixture(scope="session")
+def deepseek(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_deepseek(tmp_path_factory.mktemp("deepseek") / "model")
+
+
+@pytest.fixture(scope="session")
+def trained(request: pytest.FixtureRequest) -> Path:
+    return minilm.fetch(request.config.cache.mkdir("minilm"))
+
+
+@pytest.fixture(scope="session")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
+    """Give the page of a checkpoint, which `plan --html` wrote."""
+    folder, known = tmp_path_factory.mktemp("pages"), dict[Path, Path]()
+
+    def page_of(path: Path) -> Path:
+        if path not in known:
+            out = folder / f"{len(known)}.html"
+            main(["plan", str(path), "--html", str(out), "--quiet", "--limit", "0"])
+            known[path] = out
+        return known[path]
+
+    return page_of
+
+
+@pytest.fixture
+def studio() -> Iterator[Callable[..., str]]:
+    """Start studios with arguments; gives the address of each, and ends them all."""
+    started: list[subprocess.Popen[str]] = []
+
+    def serve(*arguments: object) -> str:
+        command = [sys.executable, "-m", "weightloom.runtime", "studio", *map(str, arguments), "--no-browser", "--json"]
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        out = started[-1].stdout
+        assert out is not None
+        url: str = json.loads(out.readline())["url"]
+        return url
+
+    yield serve
+    for process in started:
+        process.kill()
+        process.communicate()
