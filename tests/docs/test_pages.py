@@ -23,6 +23,7 @@ RUN: Mapping[str, Callable[[], object]] = {
     "explanation/index-map": lambda: None,
     "explanation/rules": lambda: None,
     "explanation/scope": lambda: None,
+    "how-to/add-a-quantization-format": lambda: None,
     "how-to/convert-between-layouts": lambda: write_model(Path("mixtral"), "mixtral"),
     "how-to/load-and-check": lambda: runnable(Path("model")),
     "how-to/save-space": lambda: packable(Path("model")),

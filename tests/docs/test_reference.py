@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from docs.generating import ASKED, PARTS, api, commands, hooks, ops, schema
-from tests.guards import LAYERS, ROOT
+from tests.guards import LAYERS, ROOT, package_sources
 from tests.strategies import VALUE_OPS
 from weightloom.engine import WeightloomError
 from weightloom.engine import ops as engine_ops
@@ -134,3 +134,14 @@ def test_every_exit_code_is_there_as_in_the_readme() -> None:
     table = re.compile(r"^\| exit code .*?\n\n?(?=[^|]|\Z)", re.MULTILINE | re.DOTALL)
     pages = [path.read_text(encoding="utf-8") for path in (ROOT / "README.md", REFERENCE / "errors.md")]
     assert len({found[0].strip() for page in pages if (found := table.search(page))}) == 1
+
+
+def test_every_environment_variable_is_there() -> None:
+    texts = (file.read_text(encoding="utf-8") for file in package_sources())
+    read = {
+        name
+        for text in texts
+        for name in re.findall(r"^VARIABLE = \"(\w+)\"|\b(WEIGHTLOOM_[A-Z_]+)", text, re.MULTILINE)
+    }
+    page = (REFERENCE / "environment.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == {name for pair in read for name in pair if name}
