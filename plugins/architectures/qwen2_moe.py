@@ -11,24 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import mlx.nn as nn
-
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL, SLIDING, layer_types_of
-from weightloom.plugins.configs.expert_fields import SomeExpertsFields, read_experts
+from weightloom.plugins.configs.expert_fields import SharedExpertFields, read_experts
 from weightloom.plugins.layers.attention import AttentionShape
 from weightloom.plugins.layers.cuts import EXPERTS, HEADS, VOCABULARY, gated
 from weightloom.plugins.layers.decoder import CausalLM
 from weightloom.plugins.layers.dense import DenseConfig, build_dense
-from weightloom.plugins.layers.experts import Experts
-from weightloom.plugins.layers.mlp import GatedMlp
-from weightloom.plugins.layers.routing import softmax_over_all, softmax_over_chosen
-from weightloom.plugins.layers.shared_experts import GatedSharedSparseMlp
+from weightloom.plugins.layers.some_experts import some_experts_and_shared
 from weightloom.plugins.specs import hookimpl
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fields(SomeExpertsFields):
+class Fields(SharedExpertFields):
     """What config.json says; defaults are the published ones."""
 
     num_experts: int = 60
@@ -70,17 +65,8 @@ def read_config(content: Mapping[str, Any]) -> Config:
 
 def build(config: Config) -> CausalLM:
     """Make the module; its parameters are not computed."""
-    return build_dense(config.dense, fed=lambda layer: _mlp(config, layer))
-
-
-def _mlp(config: Config, layer: int) -> nn.Module:
-    fields = config.fields
-    if not fields.is_sparse(layer):
-        return GatedMlp(fields.hidden_size, fields.intermediate_size, config.dense.act)
-    experts = Experts(fields.num_experts, fields.hidden_size, fields.moe_intermediate_size, config.dense.act)
-    router = softmax_over_chosen if fields.norm_topk_prob else softmax_over_all
-    shared = GatedMlp(fields.hidden_size, fields.shared_expert_intermediate_size, config.dense.act)
-    return GatedSharedSparseMlp(experts, router, fields.num_experts_per_tok, shared, "shared_expert")
+    fields, dense = config.fields, config.dense
+    return build_dense(dense, fed=lambda layer: some_experts_and_shared(fields, layer, dense.act))
 
 
 QWEN2_MOE = Architecture(

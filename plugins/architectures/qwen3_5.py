@@ -25,7 +25,7 @@ from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import AttentionShape
 from weightloom.plugins.layers.cuts import DENSE, EXPERTS, HEADS, VOCABULARY, gated
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
-from weightloom.plugins.layers.delta_net import DeltaNet, DeltaShape, GatedNorm, Projected
+from weightloom.plugins.layers.delta_net import DeltaShape, NormedDeltaNet, Projected
 from weightloom.plugins.layers.experts import Experts
 from weightloom.plugins.layers.gated_attention import GatedAttention
 from weightloom.plugins.layers.mixer_block import MixerBlock, Parts
@@ -104,24 +104,17 @@ def _config(content: Mapping[str, Any], fields: Fields, experts: SparseFields | 
     )
 
 
-class PlainDeltaNet(DeltaNet):
+class PlainDeltaNet(NormedDeltaNet):
     """A delta net with a matrix for each: queries, keys and values; gates; rates; what decays are made of."""
 
     def __init__(self, shape: DeltaShape, act: Activation, eps: float) -> None:
         widths = (2 * shape.keys + shape.values, shape.values, shape.value_heads, shape.value_heads)
         names = ("in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a")
-        super().__init__(shape, act, dict(zip(names, widths, strict=True)))
-        self.norm = GatedNorm(shape.value_dim, eps)
-        self.out_proj = nn.Linear(shape.values, shape.hidden_size, bias=False)
+        super().__init__(shape, act, eps, dict(zip(names, widths, strict=True)))
 
     def project(self, x: mx.array) -> Projected:
         """(B, L, hidden_size) -> what the rule works on."""
         return Projected(*self.projected(x))
-
-    def out(self, read: mx.array, gate: mx.array) -> mx.array:
-        """What was read and the gate, (B, L, value_heads, value_dim) -> (B, L, hidden_size)."""
-        made: mx.array = self.out_proj(self.norm(read, gate).flatten(2))
-        return made
 
 
 def build(config: Config) -> CausalLM:

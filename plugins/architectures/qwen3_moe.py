@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import mlx.nn as nn
-
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL, SLIDING, layer_types_of
 from weightloom.plugins.configs.expert_fields import SomeExpertsFields, read_experts
@@ -19,9 +17,7 @@ from weightloom.plugins.layers.attention import AttentionShape
 from weightloom.plugins.layers.cuts import DENSE, EXPERTS
 from weightloom.plugins.layers.decoder import CausalLM
 from weightloom.plugins.layers.dense import DenseConfig, build_dense
-from weightloom.plugins.layers.experts import Experts, SparseMlp
-from weightloom.plugins.layers.mlp import GatedMlp
-from weightloom.plugins.layers.routing import softmax_over_all, softmax_over_chosen
+from weightloom.plugins.layers.some_experts import some_experts
 from weightloom.plugins.specs import hookimpl
 
 
@@ -58,16 +54,8 @@ def read_config(content: Mapping[str, Any]) -> Config:
 
 def build(config: Config) -> CausalLM:
     """Make the module; its parameters are not computed."""
-    return build_dense(config.dense, fed=lambda layer: _mlp(config, layer))
-
-
-def _mlp(config: Config, layer: int) -> nn.Module:
-    fields = config.fields
-    if not fields.is_sparse(layer):
-        return GatedMlp(fields.hidden_size, fields.intermediate_size, config.dense.act)
-    experts = Experts(fields.num_experts, fields.hidden_size, fields.moe_intermediate_size, config.dense.act)
-    router = softmax_over_chosen if fields.norm_topk_prob else softmax_over_all
-    return SparseMlp(experts, router, fields.num_experts_per_tok)
+    fields, dense = config.fields, config.dense
+    return build_dense(dense, fed=lambda layer: some_experts(fields, layer, dense.act))
 
 
 QWEN3_MOE = Architecture(

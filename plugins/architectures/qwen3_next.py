@@ -13,32 +13,28 @@ from dataclasses import dataclass
 from typing import Any
 
 import mlx.core as mx
-import mlx.nn as nn
 
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL
-from weightloom.plugins.configs.expert_fields import SomeExpertsFields, read_experts
+from weightloom.plugins.configs.expert_fields import SharedExpertFields, read_experts
 from weightloom.plugins.configs.linear_fields import LinearFields
 from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import AttentionShape
 from weightloom.plugins.layers.cuts import EXPERTS, HEADS, VOCABULARY, gated
 from weightloom.plugins.layers.decoder import CausalLM, Decoder
-from weightloom.plugins.layers.delta_net import DeltaNet, DeltaShape, GatedNorm, Projected
-from weightloom.plugins.layers.experts import Experts
+from weightloom.plugins.layers.delta_net import DeltaShape, NormedDeltaNet, Projected
 from weightloom.plugins.layers.gated_attention import GatedAttention
 from weightloom.plugins.layers.mixer_block import MixerBlock, Parts
-from weightloom.plugins.layers.mlp import GatedMlp
 from weightloom.plugins.layers.norms import zero_centred_norm
 from weightloom.plugins.layers.rope import Rope
-from weightloom.plugins.layers.routing import softmax_over_all, softmax_over_chosen
-from weightloom.plugins.layers.shared_experts import GatedSharedSparseMlp
+from weightloom.plugins.layers.some_experts import some_experts_and_shared
 from weightloom.plugins.layers.state import StateCache
 from weightloom.plugins.specs import hookimpl
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fields(LinearFields, SomeExpertsFields):
+class Fields(LinearFields, SharedExpertFields):
     """What config.json says; defaults are the published ones."""
 
     vocab_size: int = 151936
@@ -83,14 +79,12 @@ def read_config(content: Mapping[str, Any]) -> Config:
     )
 
 
-class SortedDeltaNet(DeltaNet):
+class SortedDeltaNet(NormedDeltaNet):
     """A delta net whose two projections are sorted by heads of keys, each with what belongs to its values' heads."""
 
     def __init__(self, shape: DeltaShape, act: Activation, eps: float) -> None:
         inputs = {"in_proj_qkvz": 2 * (shape.keys + shape.values), "in_proj_ba": 2 * shape.value_heads}
-        super().__init__(shape, act, inputs)
-        self.norm = GatedNorm(shape.value_dim, eps)
-        self.out_proj = nn.Linear(shape.values, shape.hidden_size, bias=False)
+        super().__init__(shape, act, eps, inputs)
 
     def project(self, x: mx.array) -> Projected:
         """(B, L, hidden_size) -> what the rule works on, sorted by kind."""
@@ -102,11 +96,6 @@ class SortedDeltaNet(DeltaNet):
         rate, step = mx.split(second, 2, axis=-1)
         joined = mx.concatenate([each.flatten(2) for each in mixed], axis=-1)
         return Projected(joined, gate.flatten(2), rate.flatten(2), step.flatten(2))
-
-    def out(self, read: mx.array, gate: mx.array) -> mx.array:
-        """What was read and the gate, (B, L, value_heads, value_dim) -> (B, L, hidden_size)."""
-        made: mx.array = self.out_proj(self.norm(read, gate).flatten(2))
-        return made
 
 
 def build(config: Config) -> CausalLM:
@@ -120,21 +109,11 @@ def build(config: Config) -> CausalLM:
 
 def _block(config: Config, layer: int, rope: Rope) -> MixerBlock:
     fields, norm = config.fields, zero_centred_norm(config.fields.rms_norm_eps)
-    mlp = _mlp(config, layer)
+    mlp = some_experts_and_shared(fields, layer, config.act)
     if config.types[layer] == FULL:
         return MixerBlock(GatedAttention(config.attention, rope, norm), mlp, fields.hidden_size, norm, Parts())
     mixer = SortedDeltaNet(config.delta, config.act, fields.rms_norm_eps)
     return MixerBlock(mixer, mlp, fields.hidden_size, norm, Parts("linear_attn"), cache=StateCache)
-
-
-def _mlp(config: Config, layer: int) -> nn.Module:
-    fields = config.fields
-    if not fields.is_sparse(layer):
-        return GatedMlp(fields.hidden_size, fields.intermediate_size, config.act)
-    experts = Experts(fields.num_experts, fields.hidden_size, fields.moe_intermediate_size, config.act)
-    router = softmax_over_chosen if fields.norm_topk_prob else softmax_over_all
-    shared = GatedMlp(fields.hidden_size, fields.shared_expert_intermediate_size, config.act)
-    return GatedSharedSparseMlp(experts, router, fields.num_experts_per_tok, shared, "shared_expert")
 
 
 QWEN3_NEXT = Architecture(

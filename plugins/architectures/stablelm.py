@@ -17,13 +17,11 @@ import mlx.nn as nn
 from weightloom.plugins.architecture import Architecture
 from weightloom.plugins.configs.checks import FULL
 from weightloom.plugins.configs.config import read
-from weightloom.plugins.configs.rope_config import RopeConfig, read_rope
 from weightloom.plugins.configs.text_fields import TextFields
-from weightloom.plugins.layers.activations import Activation, activation
 from weightloom.plugins.layers.attention import Attention, AttentionShape
 from weightloom.plugins.layers.blocks import Block, ParallelBlock
-from weightloom.plugins.layers.decoder import CausalLM, Decoder
-from weightloom.plugins.layers.mlp import GatedMlp
+from weightloom.plugins.layers.decoder import CausalLM
+from weightloom.plugins.layers.dense import DenseConfig, build_dense
 from weightloom.plugins.layers.norms import layer_norm
 from weightloom.plugins.layers.rope import Rope
 from weightloom.plugins.specs import hookimpl
@@ -46,18 +44,15 @@ class Config:
     """A config that fits together."""
 
     fields: Fields
-    attention: AttentionShape
-    act: Activation
-    rope: RopeConfig
+    dense: DenseConfig
 
 
 def read_config(content: Mapping[str, Any]) -> Config:
     """Read config.json's content; raises ConfigError naming the field that is off."""
     fields = read(Fields, content)
     fields.check("layer_norm_eps")
-    ropes = read_rope(content, fields.head_size, fields.max_position_embeddings, default_part=0.25)
     shape = AttentionShape.of(fields, bias=fields.use_qkv_bias, out_bias=False)
-    return Config(fields, shape, activation(fields.hidden_act), ropes[FULL])
+    return Config(fields, DenseConfig.of(fields, content, (FULL,) * fields.num_hidden_layers, shape, default_part=0.25))
 
 
 class HeadNorms(nn.Module):
@@ -76,7 +71,7 @@ class HeadNorms(nn.Module):
 class HeadNormAttention(Attention):
     """Attention with a norm for each head, `q_layernorm` and `k_layernorm`."""
 
-    def __init__(self, shape: AttentionShape, rope: Rope, eps: float) -> None:
+    def __init__(self, shape: AttentionShape, rope: Rope | None, eps: float) -> None:
         super().__init__(shape, rope)
         self.q_layernorm = HeadNorms(shape.heads, shape.head_dim, eps)
         self.k_layernorm = HeadNorms(shape.kv_heads, shape.head_dim, eps)
@@ -88,20 +83,13 @@ class HeadNormAttention(Attention):
 
 def build(config: Config) -> CausalLM:
     """Make the module; its parameters are not computed."""
-    fields, shape, rope = config.fields, config.attention, Rope(config.rope, config.attention.head_dim)
-    norm = layer_norm(fields.layer_norm_eps)
-    block = ParallelBlock if fields.use_parallel_residual else Block
-    blocks = [
-        block(
-            HeadNormAttention(shape, rope, fields.layer_norm_eps) if fields.qk_layernorm else Attention(shape, rope),
-            GatedMlp(fields.hidden_size, fields.intermediate_size, config.act),
-            fields.hidden_size,
-            norm,
-        )
-        for _ in range(fields.num_hidden_layers)
-    ]
-    decoder = Decoder(fields.vocab_size, fields.hidden_size, norm(fields.hidden_size), blocks)
-    return CausalLM(decoder, fields.tie_word_embeddings)
+    fields, eps = config.fields, config.fields.layer_norm_eps
+    return build_dense(
+        config.dense,
+        (lambda shape, rope: HeadNormAttention(shape, rope, eps)) if fields.qk_layernorm else Attention,
+        block=ParallelBlock if fields.use_parallel_residual else Block,
+        norm=lambda _: layer_norm(eps),
+    )
 
 
 STABLELM = Architecture(

@@ -36,6 +36,13 @@ class SomeExpertsFields(ExpertFields):
         return layer not in (self.mlp_only_layers or ()) and (layer + 1) % self.decoder_sparse_step == 0
 
 
+@dataclass(frozen=True, kw_only=True)
+class SharedExpertFields(SomeExpertsFields):
+    """The same with a layer beside the experts that every token goes through."""
+
+    shared_expert_intermediate_size: int
+
+
 F = TypeVar("F", bound=ExpertFields)
 
 

@@ -157,6 +157,20 @@ class DeltaNet(DeltaMixer):
         return -rates * softplus(step + self.dt_bias.astype(mx.float32))
 
 
+class NormedDeltaNet(DeltaNet):
+    """The same whose `norm`, gated, and `out_proj` make the output of what was read."""
+
+    def __init__(self, shape: DeltaShape, act: Activation, eps: float, inputs: Mapping[str, int]) -> None:
+        super().__init__(shape, act, inputs)
+        self.norm = GatedNorm(shape.value_dim, eps)
+        self.out_proj = nn.Linear(shape.values, shape.hidden_size, bias=False)
+
+    def out(self, read: mx.array, gate: mx.array) -> mx.array:
+        """What was read and the gate, (B, L, value_heads, value_dim) -> (B, L, hidden_size)."""
+        made: mx.array = self.out_proj(self.norm(read, gate).flatten(2))
+        return made
+
+
 def _by_head(x: mx.array, heads: int) -> mx.array:
     """(B, L, heads * dims) -> (B, L, heads, dims)."""
     return x.reshape(*x.shape[:2], heads, -1)

@@ -7,6 +7,7 @@ every token: only what a cache holds grows, and is left between the two.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import is_
 from typing import Any, Protocol
 
 import mlx.core as mx
@@ -43,7 +44,7 @@ class Halves:
             return block.left(x, entered, attention.out(mixed, entered))
 
         self._through_cache = attention.through_cache
-        self._held = tuple(_held(held))
+        self._places, self._names, self._values = zip(*_held(held), strict=True)
         self._before, self._after = mx.compile(before), mx.compile(after)
 
     def __call__(self, x: mx.array, mask: Mask, cache: Any) -> mx.array:
@@ -54,7 +55,8 @@ class Halves:
 
     def holds(self) -> bool:
         """Say whether the block's modules and parameters are still those that were compiled."""
-        return all(place.get(name) is value for place, name, value in self._held)
+        # Without a frame of Python for each: a block has some twenty, and is asked at each token.
+        return all(map(is_, map(dict.get, self._places, self._names), self._values))
 
 
 def can_be_halved(attention: nn.Module) -> bool:

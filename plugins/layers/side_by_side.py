@@ -7,6 +7,7 @@ nothing of it. Where a layer or one of its arrays has been replaced since, the l
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import is_
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -28,14 +29,14 @@ class SideBySide:
             for layer, part in zip(layers, mx.split(whole, self._rows), strict=True):
                 layer.update(tree_unflatten([(name, part)]))
         mx.eval([layer.parameters() for layer in layers])
-        self._parts = [[layer[name] for name in names] for layer in layers]
+        self._places = [layer for layer in layers for _ in names]
+        self._names = names * len(layers)
+        self._parts = list(map(dict.get, self._places, self._names))
 
     def holds(self, *layers: nn.Module) -> bool:
         """Say whether these are still the same layers with the same arrays."""
-        return all(
-            now is layer and all(now[name] is part for name, part in zip(self._whole, parts, strict=True))
-            for now, layer, parts in zip(layers, self._layers, self._parts, strict=True)
-        )
+        same = all(map(is_, layers, self._layers))
+        return same and all(map(is_, map(dict.get, self._places, self._names), self._parts))
 
     def __call__(self, x: mx.array) -> list[mx.array]:
         """(..., inputs) -> what each layer makes of it, (..., its rows)."""
