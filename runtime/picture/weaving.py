@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from weightloom.engine.spec import TensorSpec
 from weightloom.runtime.picture.boxes import boxes
@@ -149,5 +150,11 @@ class _Loom:
 
 def _with_ops(thread: Thread, strand: Strand) -> Thread:
     rule = strand.group.rule if strand.group else None
-    ops = tuple(str(op) for op in getattr(rule, "operations", ()))
-    return replace(thread, ops=ops)
+    return replace(thread, ops=tuple(map(_op_text, getattr(rule, "operations", ()))))
+
+
+def _op_text(op: Any) -> str:
+    """Show an op with what it says beyond the usual."""
+    said = [(each.name, getattr(op, each.name), each.default) for each in fields(op) if each.repr]
+    inside = ", ".join(f"{name}={value!r}" for name, value, usual in said if value != usual)
+    return f"{type(op).__name__}({inside})" if inside else type(op).__name__

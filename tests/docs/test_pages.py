@@ -26,6 +26,7 @@ RUN: Mapping[str, Callable[[], object]] = {
     "how-to/add-a-quantization-format": lambda: None,
     "how-to/convert-between-layouts": lambda: write_model(Path("mixtral"), "mixtral"),
     "how-to/load-and-check": lambda: runnable(Path("model")),
+    "how-to/look-at-a-mapping": lambda: write_model(Path("mixtral"), "mixtral"),
     "how-to/save-space": lambda: packable(Path("model")),
 }
 

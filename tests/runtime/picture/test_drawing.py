@@ -56,12 +56,17 @@ def test_a_stack_says_its_op_its_groups_and_its_rule() -> None:
     rule = converter([r"experts\.*.w"], ["experts.w"], MergeModulelist())
     found = picture(EXPERTS, [rule])
     (thread,), (left,), (right,) = found.threads, found.left, found.right
-    assert (thread.groups, thread.ops) == (3, ("MergeModulelist(dim=0)",))
+    assert (thread.groups, thread.ops) == (3, ("MergeModulelist",))
     assert left.boxes == ((((0, 2, 1),), ((0, 4, 1),)),) and left.count == 15
     assert (left.shape, right.shape, right.count) == ((4, 6), (5, 4, 6), 3)
     assert left.nbytes == right.nbytes == 15 * 4 * 6 * 4
     (text,) = [found.rules[step] for step in left.steps]
     assert text.kind == "convert" and "MergeModulelist" in text.text
+
+
+def test_ops_say_what_is_not_the_usual() -> None:
+    rule = converter([r"experts\.*.w"], ["experts.w"], MergeModulelist(1), Transpose(1, 2))
+    assert picture(EXPERTS, [rule]).threads[0].ops == ("MergeModulelist(dim=1)", "Transpose(dim0=1, dim1=2)")
 
 
 def test_a_rename_before_a_converter_is_among_the_steps() -> None:
