@@ -13,11 +13,14 @@ from weightloom.rules.proposing.templates import STAR
 _AGREE = 0.6
 
 
-def learnt(links: Iterable[Link]) -> Learnt:
-    """Give for parts of sources the parts of targets that stand in their place in most pairs without a doubt."""
+def learnt(links: Iterable[Link], doubtful: bool = False) -> Learnt:
+    """Give for parts of sources the parts of targets that stand in their place in most pairs.
+
+    Pairs in doubt say nothing, unless `doubtful` guesses are asked for.
+    """
     votes: dict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
     for link in links:
-        if len(link.sources) == len(link.targets) == 1 and not link.doubts:
+        if len(link.sources) == len(link.targets) == 1 and (doubtful or not link.doubts):
             for one, other in _exchanged(link.sources[0].module, link.targets[0].module):
                 votes[one][other] += 1
     found = {part: count.most_common(1)[0] for part, count in votes.items()}

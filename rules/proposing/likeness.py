@@ -12,6 +12,8 @@ from weightloom.rules.proposing.words import meaning
 Parts = tuple[str, ...]
 Learnt = Mapping[str, tuple[str, ...]]
 _CONTAINER = 0.5
+# What the very same last part is worth beyond its words.
+_NAMED = 0.15
 
 
 class Likeness:
@@ -32,7 +34,13 @@ class Likeness:
             return 1.0
         if source.end and target.end and source.end != target.end:
             return 0.0
-        return self._alike(self._bag((source,), True), self._bag((target,), False))
+        named = _NAMED if source.module[-1:] == target.module[-1:] else 0.0
+        return min(1.0, self._alike(self._bag((source,), True), self._bag((target,), False)) + named)
+
+    def own(self, source: Template, target: Template) -> bool:
+        """Say whether the last parts of the modules have a word in common, or none at all."""
+        one, other = self.words((source,), True), self.words((target,), False)
+        return source.module[-1:] == target.module[-1:] or bool(set(one) & set(other))
 
     def of_many(self, sources: Sequence[Template], targets: Sequence[Template]) -> float:
         """Compare several with several by the words of all."""

@@ -8,10 +8,11 @@ from weightloom.rules.proposing.joining import combined
 from weightloom.rules.proposing.learning import learnt
 from weightloom.rules.proposing.likeness import Likeness
 from weightloom.rules.proposing.links import Link
-from weightloom.rules.proposing.pairing import ALIKE, WEAK, paired
+from weightloom.rules.proposing.pairing import ALIKE, WEAK, only_ones, paired
 from weightloom.rules.proposing.templates import Template
 
 _ROUNDS = 3
+_GUESSED = "found by its shape and by what other guesses say of its name"
 
 
 def matched(sources: Sequence[Template], targets: Sequence[Template]) -> tuple[Link, ...]:
@@ -25,7 +26,21 @@ def matched(sources: Sequence[Template], targets: Sequence[Template]) -> tuple[L
     likeness = Likeness(sources, targets, learnt((*same, *named)))
     joined = combined(_rest(others[0], named, True), _rest(others[1], named, False), likeness)
     found = (*same, *named, *joined)
+    found = (*found, *_guessed(sources, targets, found))
     return (*found, *paired(_rest(sources, found, True), _rest(targets, found, False), likeness, WEAK))
+
+
+def _guessed(sources: Sequence[Template], targets: Sequence[Template], found: Sequence[Link]) -> tuple[Link, ...]:
+    """Match what has one place alone by its shape, and then what that says of other names; all of it in doubt."""
+    guesses: tuple[Link, ...] = ()
+    while True:
+        so_far = (*found, *guesses)
+        left = _rest(sources, so_far, True), _rest(targets, so_far, False)
+        likeness = Likeness(sources, targets, learnt(so_far, doubtful=True))
+        more = paired(*left, likeness, ALIKE) or only_ones(*left, likeness)
+        if not more:
+            return guesses
+        guesses = (*guesses, *(link.doubting(_GUESSED) for link in more))
 
 
 def _same(sources: Iterable[Template], targets: Iterable[Template]) -> tuple[Link, ...]:

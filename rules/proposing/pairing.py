@@ -23,10 +23,11 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Candidate:
-    """A source that could be a target: how alike the names are, and what has to be done with its shape."""
+    """A source that could be a target: how alike the names are, what its shape needs, whether its own name says it."""
 
     score: float
     chains: tuple[tuple[OpCall, ...], ...]
+    named: bool
 
 
 def paired(
@@ -41,6 +42,13 @@ def paired(
         scores = [[_score(found, row, column, least) for column in columns] for row in rows]
         links += _links(rows, columns, scores, found)
     return tuple(links)
+
+
+def only_ones(sources: Sequence[Template], targets: Sequence[Template], likeness: Likeness) -> tuple[Link, ...]:
+    """Pair those of which each could be nothing but the other."""
+    found = _candidates(sources, targets, likeness)
+    alone = [pair for pair in found if all(pair == other or not set(pair) & set(other) for other in found)]
+    return tuple(_link(*pair, found[pair], ()) for pair in alone)
 
 
 def _candidates(
@@ -58,7 +66,7 @@ def _candidates(
             if chains:
                 exact = 0.0 if source.indices == target.indices else _TURNED
                 score = likeness.of(source, target) - (_TURNED if chains[0] else 0.0) - exact
-                found[source, target] = Candidate(score, chains)
+                found[source, target] = Candidate(score, chains, likeness.own(source, target))
     return found
 
 
@@ -112,7 +120,7 @@ def _link(source: Template, target: Template, candidate: Candidate, near: Sequen
     doubts: list[str] = []
     if near and source.parts != target.parts:
         doubts.append(f"it may as well be {' or '.join(near[:_SHOWN])}")
-    if candidate.score < ALIKE:
+    if candidate.score < ALIKE or not candidate.named:
         doubts.append("its place and shape fit, its name has little in common with the parameter's")
     if others:
         doubts.append(f"its axes could be moved by {' or '.join(map(shown_chain, others))} as well")
@@ -122,17 +130,20 @@ def _link(source: Template, target: Template, candidate: Candidate, near: Sequen
 
 
 def _near(row: int, taken: Sequence[int], scores: Sequence[Sequence[float]]) -> list[int]:
-    """Give the columns that would do nearly as well for a row, were the row that has one given this row's own."""
-    own, holders = scores[row][taken[row]], {column: each for each, column in enumerate(taken)}
+    """Give the columns that would do better for a row, or nearly as well were the row that has one given this row's.
+
+    Where another row would do better for this row's own column, that row's is among them.
+    """
+    own, column = scores[row][taken[row]], taken[row]
+    holders = {each: number for number, each in enumerate(taken) if each >= 0}
     near: list[int] = []
     for other, score in enumerate(scores[row]):
-        if other == taken[row] or score <= 0:
-            continue
         holder = holders.get(other)
-        change = 0.0 if holder is None else scores[holder][taken[row]] - scores[holder][other]
-        if score + change > own - NEAR:
+        change = 0.0 if holder is None else scores[holder][column] - scores[holder][other]
+        if other != column and score > 0 and (score > own or score + change > own - NEAR):
             near.append(other)
-    return near
+    better = (taken[each] for each in range(len(scores)) if each != row and scores[each][column] > own)
+    return near + [each for each in better if each >= 0 and each not in near]
 
 
 def shown_chain(chain: Sequence[OpCall]) -> str:
