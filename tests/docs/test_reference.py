@@ -12,7 +12,7 @@ import pytest
 from docs.generating import ASKED, PARTS, api, commands, hooks, ops, schema
 from tests.guards import LAYERS, ROOT, package_sources
 from tests.strategies import VALUE_OPS
-from weightloom.engine import WeightloomError
+from weightloom.engine import RuleError, WeightloomError, expressions
 from weightloom.engine import ops as engine_ops
 from weightloom.plugins.specs import Specs
 from weightloom.rules import default_ops
@@ -145,3 +145,17 @@ def test_every_environment_variable_is_there() -> None:
     }
     page = (REFERENCE / "environment.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == {name for pair in read for name in pair if name}
+
+
+def test_every_operator_of_expressions_is_there() -> None:
+    page = (REFERENCE / "expressions.md").read_text(encoding="utf-8")
+    lines = {line.rpartition(" | ")[2].split(" ")[0]: line for line in page.splitlines() if line.startswith("| `")}
+    arithmetic, comparisons = (
+        re.findall(r"`([^`]+)`", lines[kind].rpartition(" | ")[0]) for kind in ("arithmetic", "comparisons;")
+    )
+    assert len(arithmetic) == len(expressions._BINARY) and len(comparisons) == len(expressions._COMPARE)
+    for operator in (*arithmetic, *comparisons):
+        expressions.Expression(f"a {operator} b")
+    for text in ("a / b", "a ** b", "len(a)", "a.b()", "[a for a in b]"):
+        with pytest.raises(RuleError):
+            expressions.Expression(text)
