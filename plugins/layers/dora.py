@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RowGain:
-    """A change whose gain is one a row, (..., rows), float32."""
+class Gain:
+    """A product, and what brings it and the weight to their lengths."""
 
     product: LowRank
     gain: mx.array
@@ -29,6 +29,11 @@ class RowGain:
     def acts(self) -> bool:
         """Whether it adds anything now."""
         return self.product.dial.scale != 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowGain(Gain):
+    """A change whose gain is one a row, (..., rows), float32."""
 
     def times(self, x: mx.array, made: Made) -> mx.array:
         """Tokens (..., columns) -> what is added to the layer's (..., rows)."""
@@ -48,16 +53,8 @@ class RowGain:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ColumnGain:
+class ColumnGain(Gain):
     """A change whose gain is one a column, (..., columns), float32: PEFT's of embeddings."""
-
-    product: LowRank
-    gain: mx.array
-
-    @property
-    def acts(self) -> bool:
-        """Whether it adds anything now."""
-        return self.product.dial.scale != 0
 
     def times(self, x: mx.array, made: Made) -> mx.array:
         """Tokens (..., columns) -> what is added to the layer's (..., rows)."""

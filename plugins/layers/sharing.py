@@ -25,8 +25,8 @@ Lent = dict[Window, tuple[mx.array, mx.array]]
 """The keys and values that were lent last, by window."""
 
 
-class Lending:
-    """A layer's cache during one call: what it gives is lent as well."""
+class Sharing:
+    """A layer's cache during one call, with what layers of its window have lent."""
 
     def __init__(self, cache: Cache, lent: Lent, window: Window) -> None:
         self._cache, self._lent, self._window = cache, lent, window
@@ -36,6 +36,10 @@ class Lending:
     def offset(self) -> int:
         """Tokens seen so far, padding among them."""
         return self._cache.offset
+
+
+class Lending(Sharing):
+    """A lender's: what it gives is lent as well."""
 
     def update(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
         """Take new keys and values; give, and lend, all that the new tokens may attend to."""
@@ -43,17 +47,8 @@ class Lending:
         return self._lent[self._window]
 
 
-class Borrowing:
-    """A borrower's cache during one call."""
-
-    def __init__(self, cache: Cache, lent: Lent, window: Window) -> None:
-        self._cache, self._lent, self._window = cache, lent, window
-        self.padding = cache.padding
-
-    @property
-    def offset(self) -> int:
-        """Tokens seen so far, padding among them."""
-        return self._cache.offset
+class Borrowing(Sharing):
+    """A borrower's: it gives what was lent."""
 
     def update(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
         """Count the new tokens, along axis 2 of what comes; give what was lent."""
