@@ -35,7 +35,8 @@ def _section(parser: argparse.ArgumentParser) -> str:
         subsequent_indent="    ",
         break_on_hyphens=False,
     )
-    return f"## {parser.prog}\n\n{parser.description}\n\n```text\n{usage}\n```\n\n{table(('argument', 'says'), rows)}\n"
+    head = f"## {parser.prog}\n\n{cell(parser.description or '')}\n\n```text\n{usage}\n```\n\n"
+    return f"{head}{table(('argument', 'says'), rows)}\n\n{cell(parser.epilog or '')}\n"
 
 
 def _row(parser: argparse.ArgumentParser, action: argparse.Action) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from docs.generating import ASKED, PARTS, api, commands, hooks, ops, schema
+from docs.generating.tables import cell
 from tests.guards import LAYERS, ROOT, package_sources
 from tests.strategies import VALUE_OPS
 from weightloom.engine import RuleError, WeightloomError, expressions
@@ -57,6 +58,7 @@ def test_every_command_and_option_is_there() -> None:
     for parser in commands.parsers(cli.build_parser()):
         section = by_name[parser.prog.removeprefix("weightloom ")]
         spelt = {name for action in parser._actions for name in action.option_strings}
+        assert all(cell(text or "") in section for text in (parser.description, parser.epilog))
         assert {name for name in spelt if name not in section} <= {"-h", "--help", "--json", "--quiet", "--debug"}
 
 
