@@ -12,7 +12,8 @@ import pytest
 from tests.cases.fixtures import filled, write
 from tests.runtime.models import BERT, config_of, write_model
 from weightloom.engine.errors import ConfigError
-from weightloom.plugins.architectures.bert import adapt, build, read_config
+from weightloom.plugins.architectures.bert import build, read_config
+from weightloom.plugins.configs.bert_config import pooler_as_stored
 from weightloom.plugins.layers.bert import BertModel, after_padding_id, in_order
 from weightloom.runtime import load
 
@@ -67,8 +68,8 @@ def test_a_config_that_it_cannot_run_is_refused(change: dict[str, object], field
 
 def test_the_pooler_follows_the_names() -> None:
     config = read_config(BERT)
-    assert adapt(config, ["pooler.dense.weight"]).has_pooler
-    assert not adapt(config, ["embeddings.LayerNorm.weight"]).has_pooler
+    assert pooler_as_stored(config, ["pooler.dense.weight"]).has_pooler
+    assert not pooler_as_stored(config, ["embeddings.LayerNorm.weight"]).has_pooler
     assert read_config({**BERT, "has_pooler": False}).has_pooler  # the files decide, not a field of this name
 
 
