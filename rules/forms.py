@@ -41,7 +41,7 @@ def read_item(node: Node, ops: Ops, problems: Problems) -> RuleItem | None:
     before = len(problems.found)
     options = _options({key: entry.value for key, entry in found.items()}, kind, problems)
     value = found[kind].value
-    make = FORMS[kind](value, options | {"place": Place(problems.file, node.at.line)}, ops, problems)
+    make = FORMS[kind](value, options | {"place": Place(problems.file, node.at.line, node.at.column)}, ops, problems)
     if make is None or len(problems.found) > before:
         return None
     rule = _made(make, node, value, problems)

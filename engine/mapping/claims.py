@@ -30,7 +30,10 @@ class _Selecting(Rule):
 
     def selects(self, name: str) -> bool:
         """Say whether a pattern matches the name (as the scope shows it)."""
-        return leftmost(self.sources, name) is not None
+        try:
+            return leftmost(self.sources, name) is not None
+        except RuleError as error:
+            raise self.placed(error) from error
 
     def selects_parameter(self, name: str) -> bool:
         """Say whether a pattern matches a parameter's name, which may lack the prefix that the scope says."""

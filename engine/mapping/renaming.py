@@ -56,7 +56,10 @@ class Renaming(Rule):
 
     def match(self, name: str) -> tuple[int, Span] | None:
         """Find which source pattern matches a name (as the scope shows it), and where."""
-        return leftmost(self.sources, name)
+        try:
+            return leftmost(self.sources, name)
+        except RuleError as error:
+            raise self.placed(error) from error
 
     def rewrite(self, name: str) -> str | None:
         """Rename a name (as the scope shows it); None where nothing matches."""

@@ -55,6 +55,12 @@ class Place:
 
     file: str
     line: int | None = None
+    column: int | None = None
+
+    @property
+    def exact(self) -> str:
+        """File, line and column, as editors read them; as text it is without the column."""
+        return str(self) if self.column is None else f"{self}:{self.column}"
 
     def __str__(self) -> str:
         return self.file if self.line is None else f"{self.file}:{self.line}"
@@ -106,6 +112,18 @@ class Rule:
     def bound(self, config: Mapping[str, Any]) -> Rule:
         """Give the rule with what it takes from the config filled in; most take nothing."""
         return self
+
+    def placed(self, error: RuleError) -> RuleError:
+        """Give an error that came up as the rule acted, with the rule and where it is written."""
+        return RuleError(
+            error.seen,
+            expected=error.expected,
+            hint=error.hint,
+            file=error.file or (self.place.exact if self.place else None),
+            tensor=error.tensor,
+            rule=self.title(),
+            field=error.field,
+        )
 
     def title(self) -> str:
         """Name the rule in one line, with its file and line if it has one."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from weightloom.engine.mapping.active import active_rules
 from weightloom.engine.mapping.claims import Tie
 from weightloom.engine.mapping.rule import Rule
 from weightloom.engine.mapping.ruleset import RuleSet
@@ -38,7 +39,7 @@ def build_plan(
     """
     ruleset = rules if isinstance(rules, RuleSet) else RuleSet(rules)
     config = config or {}
-    active = [rule.bound(config) for rule in ruleset if rule.applies(config, ckpt.metadata)]
+    active = active_rules(ruleset, config, ckpt.metadata)
     return plan_resolved(by_likeness(tuple(ckpt.tensors), active), ckpt, ruleset, params, config)
 
 

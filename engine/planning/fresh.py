@@ -13,6 +13,7 @@ from typing import Any
 
 from weightloom.engine.checkpoints.checkpoint import Checkpoint
 from weightloom.engine.errors import NotInvertible, PlanError
+from weightloom.engine.mapping.active import active_rules
 from weightloom.engine.mapping.claims import Absent, Tie
 from weightloom.engine.mapping.converter import WeightConverter
 from weightloom.engine.mapping.prefix import PrefixChange
@@ -44,7 +45,7 @@ def save_plan(
     """
     ruleset = rules if isinstance(rules, RuleSet) else RuleSet(rules)
     config = config or {}
-    active = [rule.bound(config) for rule in ruleset if rule.applies(config, {})]
+    active = active_rules(ruleset, config, {})
     absent = left_out(active, params)
     params = {name: spec for name, spec in params.items() if name not in absent}
     shared = second_ends([rule for rule in active if isinstance(rule, Tie)], Fit(params, ruleset.base_model_prefix))

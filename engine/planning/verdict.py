@@ -46,7 +46,14 @@ def problem(plan: Plan, strict: bool) -> PlanError | None:
         hint=hint,
         tensor=first,
         rule=rule,
+        file=_place(plan, rule),
     )
+
+
+def _place(plan: Plan, title: str | None) -> str | None:
+    """Give where the rule is written that a report calls by a title."""
+    rules = plan.resolver.rules if plan.resolver is not None and title is not None else ()
+    return next((rule.place.exact for rule in rules if rule.place is not None and rule.title() == title), None)
 
 
 def _lines(report: LoadReport) -> Iterator[str]:

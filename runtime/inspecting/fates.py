@@ -41,10 +41,11 @@ class Fate:
 
 def fates(names: Sequence[str], rules: RuleSet, config: Mapping[str, Any]) -> tuple[Fate, ...]:
     """Say what becomes of each name. Raises RuleError when the config does not answer a rule's condition."""
+    from weightloom.engine.mapping.active import active_rules
     from weightloom.engine.planning.groups import bundle
     from weightloom.engine.planning.resolve import resolve
 
-    active = [rule for rule in rules if rule.applies(config, {})]
+    active = active_rules(rules, config, {})
     resolver, resolved = resolve(sorted(set(names)), active)
     by_name = {each.name: each for each in resolved}
     claimed = [(each.name, each.claims[0]) for each in resolved if each.claims]
