@@ -19,7 +19,9 @@ def rule_text(proposal: Proposal, family: str, layout: str, model_types: Sequenc
 
 
 def _lines(proposal: Proposal, family: str, layout: str, model_types: Sequence[str], base: str) -> Iterator[str]:
-    yield from _comment("Proposed from names and shapes alone. Rules that are not certain say what is to decide.", 0)
+    counts = f"{proposal.matched:,} of {proposal.tensors:,} tensors have a parameter"
+    certain = "" if proposal.settled else " Rules that are not certain say what is to decide."
+    yield from _comment(f"Proposed from names and shapes alone: {counts}.{certain}", 0)
     for remark in proposal.remarks:
         yield from _comment(f"Mind: {remark}.", 0)
     yield "schema: 1"

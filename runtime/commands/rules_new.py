@@ -53,7 +53,9 @@ def run(args: argparse.Namespace) -> Outcome:
     said = {**data, **_json(proposal, tried), "text": text}
     report = "\n".join(_report(proposal, tried, subject.target))
     shown = "" if args.output is not None else text.rstrip("\n")
-    return Outcome(FINE if proposal.settled else AT_FAULT, said, shown, complaint="" if args.quiet else report)
+    if proposal.settled:
+        return Outcome(FINE, said, shown, remarks="" if shown else report)
+    return Outcome(AT_FAULT, said, shown, complaint="" if args.quiet or args.json else report)
 
 
 def _json(proposal: Proposal, tried: Replanned) -> dict[str, Any]:

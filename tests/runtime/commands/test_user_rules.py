@@ -18,6 +18,8 @@ from weightloom.runtime.cli import build_parser
 
 # What a checkpoint is called among a command's arguments.
 _CHECKPOINTS = {"path", "source"}
+# Rules are what these are about: they make a file, or try one again and again.
+_AUTHORING = {"rules new", "rules watch", "studio"}
 RULES = "schema: 1\nfamily: net\nlayouts:\n  hf:\n    rules:\n      - rename: {from: '^net\\.', to: ''}\n"
 Line = Callable[[Path, Path], list[object]]
 # A line of each command that makes a plan, for a checkpoint and a place to write to, and what to look for in it.
@@ -53,7 +55,7 @@ def planning() -> dict[str, argparse.ArgumentParser]:
     return {
         name: parser
         for name, parser in found.items()
-        if any(not each.option_strings and each.dest in _CHECKPOINTS for each in parser._actions)
+        if name not in _AUTHORING and any(not a.option_strings and a.dest in _CHECKPOINTS for a in parser._actions)
     }
 
 

@@ -55,6 +55,7 @@ def commands(folder: Path) -> list[list[str]]:
         ["arch", "llama"],
         ["plugins"],
         ["new-plugin", "my-arch", "--directory", str(folder / "new")],
+        ["rules", "new", path],
         ["rules", "lint", rules],
         ["rules", "show", "llama"],
         ["rules", "test", rules, "--names", str(names)],
@@ -70,7 +71,8 @@ def test_every_command_gives_one_json_object_of_schema_1(cli: Cli, tmp_path: Pat
         assert ran.data["schema"] == 1
         assert ran.data["command"] == " ".join(call[: 2 if call[0] == "rules" else 1])
         assert ran.err == ""
-    assert {call[0] for call in calls} == {*(command.name for command in cli_module.COMMANDS), "rules"}
+    unending = {"studio"}
+    assert {call[0] for call in calls} == {*(command.name for command in cli_module.COMMANDS), "rules"} - unending
 
 
 def test_every_command_gives_text_and_an_answer_when_quiet(cli: Cli, tmp_path: Path) -> None:
