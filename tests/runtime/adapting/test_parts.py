@@ -15,7 +15,7 @@ from tests.runtime.adapting.rank_adapter import TOKENS
 from tests.runtime.adapting.test_fusing_packed import in_four_bits
 from tests.runtime.adapting.test_writing import EMBEDDING, decomposed, peft_experts
 from tests.runtime.models import config_of, write_model
-from tests.runtime.ranks import Ended, run_ranks
+from tests.runtime.ranks import ask_ranks
 from weightloom.engine.planning.sharding import Sharding
 from weightloom.runtime.adapting.losses import LossPolicy
 from weightloom.runtime.adapting.wish import Fusing
@@ -38,13 +38,9 @@ def everywhere() -> Arrays:
     return pair() | pair(f"{ATTENTION}.o_proj") | pair(f"{MLP}.up_proj", rows=48) | head | filled(shapes, seed=8)
 
 
-def ranks(base: Path, how: str, *adapters: Path, size: int = 2) -> list[Ended]:
-    return run_ranks(base, [SCRIPT, str(base), how, *map(str, adapters)], size)
-
-
 def assert_alike(base: Path, how: str, *adapters: Path, size: int = 2, atol: float = 5e-3) -> None:
     """Hold what every rank says against one process; one rank at least has less of the adapters than that."""
-    ended = ranks(base, how, *adapters, size=size)
+    ended = ask_ranks(SCRIPT, [str(base), how, *map(str, adapters)], size)
     assert [each.code for each in ended] == [0] * size, "\n".join(each.err for each in ended)
     said: list[dict[str, Any]] = [json.loads(each.out) for each in ended]
     m = load(base, adapter=[(each, 1.0) for each in adapters])
@@ -100,7 +96,7 @@ def test_fused_into_a_packed_base_among_ranks(how: str, when: Any, tmp_path: Pat
     base, made = packed_and_adapted(tmp_path)
     script = str(Path(__file__).with_name("rank_fused.py"))
     wanted = np.array(load(base, adapter=Fusing(made, LossPolicy(when, 0.01))).model(TOKENS))
-    for each in run_ranks(base, [script, str(base), str(made), how, when]):
+    for each in ask_ranks(script, [str(base), str(made), how, when]):
         assert each.code == 0, each.err
         np.testing.assert_allclose(np.array(json.loads(each.out)), wanted, atol=2e-3)
 
@@ -129,7 +125,7 @@ def test_lengths_of_what_no_rank_has_whole_are_refused_by_layer(tmp_path: Path) 
         shapes |= {f"{name}.lora_A.weight": (2, columns[name]), f"{name}.lora_B.weight": (32, 2)}
         shapes[f"{name}.lora_magnitude_vector"] = (32,)
     made = adapter(tmp_path / "one", filled(shapes, seed=3), use_dora=True)
-    for each in ranks(base, "tensor", made):
+    for each in ask_ranks(SCRIPT, [str(base), "tensor", str(made)]):
         assert each.code == 1
         assert "model.layers.0.self_attn.o_proj.weight, which is cut by row" in each.err
         assert "model.layers.1.mlp.down_proj.weight, which is cut by row" in each.err

@@ -18,7 +18,7 @@ import pytest
 from tests.runtime.loading.test_widening import packed_llama
 from tests.runtime.models import config_of, runnable, write_model
 from tests.runtime.quantizing.models import packable
-from tests.runtime.ranks import free_ports, run_ranks
+from tests.runtime.ranks import ask_ranks, free_ports, run_ranks
 from tests.runtime.support import Cli
 from weightloom.engine.errors import UsageError
 from weightloom.runtime import load
@@ -37,7 +37,7 @@ BIASED = config_of("llama", attention_bias=True, mlp_bias=True, num_hidden_layer
 def parts(
     path: Path, how: str, size: int = 2, temperature: float = 0.0, dtype: str | None = None
 ) -> list[dict[str, Any]]:
-    ended = run_ranks(path, [SCRIPT, str(path), how, str(temperature), dtype or ""], size)
+    ended = ask_ranks(SCRIPT, [str(path), how, str(temperature), dtype or ""], size)
     assert [each.code for each in ended] == [0] * size, "\n".join(each.err for each in ended)
     return [json.loads(each.out) for each in ended]
 
@@ -124,7 +124,7 @@ def test_stages_of_a_narrow_model_give_the_same_bits(tmp_path: Path) -> None:
 def test_a_cut_through_the_one_group_of_a_row_is_refused(tmp_path: Path) -> None:
     order = Order(tmp_path / "packed", quantizing=asked_quantizing("4bit"))
     convert(packable(tmp_path / "plain"), order, Wish())
-    ended = run_ranks(tmp_path / "packed", [SCRIPT, str(tmp_path / "packed"), "tensor", "0.0", ""], 2)
+    ended = ask_ranks(SCRIPT, [str(tmp_path / "packed"), "tensor", "0.0", ""])
     assert all(each.code != 0 and "lies inside group 0" in each.err for each in ended)
 
 
@@ -195,7 +195,7 @@ def test_a_part_of_a_model_is_not_loaded_alone_nor_saved(tmp_path: Path) -> None
 
 def test_a_sharding_that_cuts_nothing_is_refused(tmp_path: Path) -> None:
     path = write_model(tmp_path / "model", "llama")
-    for each in run_ranks(path, [SCRIPT, str(path), '{"nosuch": "column"}', "0", ""]):
+    for each in ask_ranks(SCRIPT, [str(path), '{"nosuch": "column"}', "0", ""]):
         assert each.code != 0
         assert "cuts no parameter of llama" in each.err
 
