@@ -59,6 +59,22 @@ def faults_of(error: WeightloomError, file: str) -> Iterator[Fault]:
     yield Fault(name, line, column, error.seen, error.expected, error.hint)
 
 
+def of_planning(error: WeightloomError, file: str, items: tuple[RuleItem, ...]) -> Iterator[Fault]:
+    """Give what an error in planning says, where the rule of the file stands that it names."""
+    named = (item for item in items if error.rule is not None and _names(error.rule, item))
+    item = next(named, None)
+    if item is None or error.rule is None or _PLACE.fullmatch(error.file or ""):
+        yield from faults_of(error, file)
+        return
+    mark = item.mark_of(error.rule)
+    yield Fault(file, mark.line, mark.column, error.seen, error.expected, error.hint)
+
+
+def _names(rule: str, item: RuleItem) -> bool:
+    """Say whether an error's rule, a title or a pattern, is this one."""
+    return rule in item.marks or f"({item.rule.place})" in rule
+
+
 def of_finding(finding: Finding) -> Fault:
     """Give what the linter found."""
     return Fault(finding.file, finding.line, finding.column, finding.message, code=finding.code)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from weightloom.engine import Plan, RuleSet, TensorSpec
+from weightloom.engine.errors import ConfigError
 from weightloom.plugins.modules.binding import param_specs
 from weightloom.runtime.choosing.text_choice import Reading
 from weightloom.runtime.opening.opening import Opened
@@ -28,7 +29,16 @@ class PackedModel:
         return self.planner.plan(rules, self.specs(rules), self.read.config)
 
     def specs(self, rules: RuleSet) -> Mapping[str, TensorSpec]:
-        """Give the parameters that there are if these are the rules; built anew where other names come of them."""
+        """Give the parameters that there are if these are the rules; built anew where other names come of them.
+
+        Rules that lead a packed module to where none is say nothing of which are packed: then those last built stay.
+        """
+        try:
+            return self._built(rules)
+        except ConfigError:
+            return self._last[1] if self._last is not None else self._built(self.read.rules)
+
+    def _built(self, rules: RuleSet) -> Mapping[str, TensorSpec]:
         found = self.planner.plan(rules, config=self.read.config)
         if self._last is None or self._last[0] != found.params:
             module, _ = module_by(self.read, self.planner, found)

@@ -13,7 +13,7 @@ from weightloom.rules.extending import layout_names, layout_parts, layout_rules
 from weightloom.rules.linting.lint import lint_file
 from weightloom.rules.lookup import DEFAULT_LAYOUT, registry
 from weightloom.rules.parse import parse_rules
-from weightloom.runtime.authoring.faults import Fault, faults_of, of_conditions, of_finding, of_report
+from weightloom.runtime.authoring.faults import Fault, faults_of, of_conditions, of_finding, of_planning, of_report
 from weightloom.runtime.authoring.subject import Subject
 from weightloom.runtime.choosing.resolution import OUTERMOST
 
@@ -56,7 +56,7 @@ def replan(text: bytes, file: str, subject: Subject) -> Replanned:
     try:
         plan = plan_by(rules, subject)
     except WeightloomError as error:
-        return Replanned(layout, faults=tuple(faults_of(error, file)), warnings=warnings)
+        return Replanned(layout, faults=tuple(of_planning(error, file, items)), warnings=warnings)
     misfits = tuple(of_report(plan.report, read, items, config))
     return Replanned(layout, plan, misfits=misfits, warnings=warnings, error=problem(plan, strict=True))
 

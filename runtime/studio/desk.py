@@ -36,7 +36,7 @@ class Desk:
         """Give what the page shows first: the file's text, or one to begin with, and what becomes of it."""
         text = self._file.text()
         shown = starting_text(self._subject) if text is None else text
-        return self._alone(lambda: {**self._state(), "text": shown, "saved": text is not None, **self._planned(shown)})
+        return self._alone(lambda: {**self._state(), "text": shown, **self._planned(shown)})
 
     def plan(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Plan by a text: its picture, or what is wrong with it."""

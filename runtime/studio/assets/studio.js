@@ -136,7 +136,7 @@ function onPointed({ detail: thread }) {
 
 function startStudio(state) {
   startEditor(state.text, changed);
-  keep(state, state.saved ? state.text : "");
+  keep(state, state.text);
   byId("save").addEventListener("click", save);
   byId("place").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -150,7 +150,7 @@ function startStudio(state) {
     }
   });
   window.addEventListener("beforeunload", (event) => {
-    if (textField().value !== studio.saved && byId("file").classList.contains("dirty")) event.preventDefault();
+    if (textField().value !== studio.saved) event.preventDefault();
   });
   startLoom();
   showPlanned(state);

@@ -37,3 +37,22 @@ def test_as_mlx_packs(cli: Cli, tmp_path: Path) -> None:
     source = packable(tmp_path / "plain")
     assert cli("convert", source, tmp_path / "packed", "--layout", "mlx", "--quantize", "4bit").code == 0
     assert_as_loaded(tmp_path / "packed")
+
+
+def test_rules_that_lead_astray_are_shown_and_not_refused(tmp_path: Path) -> None:
+    path = make(tmp_path, "qwen3_moe", VENDORS["fp8 blocks"]).path
+    with open_subject(path) as subject:
+        text = NONE.replace("rules: []", "rules: [{rename: {from: 'gate_proj', to: 'gating'}}]")
+        found = replan(text.encode(), "mine.yaml", subject)
+        assert found.plan is not None and found.error is not None
+        assert any(name.endswith("mlp.experts.gate_up_proj_scales") for name in found.plan.report.missing)
+        assert any(name.endswith("gate_proj.weight_scale_inv") for name in found.plan.report.unexpected)
+
+
+def test_what_takes_packed_rows_apart_has_its_line(tmp_path: Path) -> None:
+    path = make(tmp_path, "qwen3_moe", VENDORS["fp8 blocks"]).path
+    turned = "rules:\n      - convert: {from: '(q|k)_proj\\.weight', to: '\\1_proj.weight', ops: [{Transpose: {}}]}"
+    with open_subject(path) as subject:
+        found = replan(NONE.replace("rules: []", turned).encode(), "mine.yaml", subject)
+        (fault,) = found.faults
+        assert (fault.line, fault.column) == (7, 9) and "would take its rows apart" in fault.seen
