@@ -25,7 +25,7 @@ def converters_of(
         targets = [target.parts for target in link.targets]
         others = [parts for parts in after.values() if parts not in sources]
         start = _start(sources, targets, others)
-        yield ProposedRule({"convert": _item(link, sources, targets, start)}, (link,))
+        yield ProposedRule({"convert": _item(link, sources, targets, start)}, (link,), (link,))
 
 
 def _start(sources: Sequence[Parts], targets: Sequence[Parts], others: Sequence[Parts]) -> int:

@@ -69,10 +69,10 @@ def _chains(
         for chain in relayings(pairs):
             calls = (*first, *ops, *chain)
             doubts = _doubts(len(ordered), joined_dims=ops)
-            names = f"likeness of names {score:.2f}"
-            made = "put together" if ops else "stacked"
-            evidence = f"{names}, {len(ordered)} of {list(ordered[0].example)} {made} make {list(target.example)}"
             originals = tuple(_unstacked(each, place) for each in ordered)
+            how = [*(["stacked by number"] if place >= 0 else []), *(["put together"] if ops else [])]
+            parts = " and ".join(str(list(each.example)) for each in originals)
+            evidence = f"likeness of names {score:.2f}, {parts} {' and '.join(how)} make {list(target.example)}"
             link = Link(originals, (target,), calls, evidence, doubts, place)
             yield Found(score - 0.05 * len(chain), link)
             return

@@ -12,17 +12,21 @@ from weightloom.rules.proposing.templates import Template
 
 @dataclass(frozen=True)
 class ProposedRule:
-    """One item of a layout's rule list, as data, and the links that it carries out."""
+    """One item of a layout's rule list, as data, and the links that it carries out.
+
+    `own` are those that no narrower rule has a part in: what is in doubt with them is decided here.
+    """
 
     item: Mapping[str, Any]
     links: tuple[Link, ...]
+    own: tuple[Link, ...]
 
     __hash__ = None  # type: ignore[assignment]  # it holds a mapping
 
     @property
     def doubts(self) -> tuple[str, ...]:
         """What else it could be, each once."""
-        return tuple(dict.fromkeys(doubt for link in self.links for doubt in link.doubts))
+        return tuple(dict.fromkeys(doubt for link in self.own for doubt in link.doubts))
 
     @property
     def evidence(self) -> tuple[str, ...]:

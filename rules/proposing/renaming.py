@@ -172,9 +172,12 @@ def _without(change: Change, wrong: set[Rename]) -> Change:
 
 
 def _proposed(rules: Sequence[Rename], changes: Sequence[Change]) -> Iterable[ProposedRule]:
-    users: dict[Rename, list[Link]] = defaultdict(list)
+    """Give each rename with its links; a link is its narrowest rename's own, that which has the fewest."""
+    users: dict[Rename, list[Change]] = defaultdict(list)
     for change in changes:
         for rename in change.renames:
-            users[rename].append(change.link)
-    for source, target in rules:
-        yield ProposedRule({"rename": {"from": source, "to": target}}, tuple(users[source, target]))
+            users[rename].append(change)
+    for rename in rules:
+        links = tuple(change.link for change in users[rename])
+        own = (each.link for each in users[rename] if rename == min(each.renames, key=lambda one: len(users[one])))
+        yield ProposedRule({"rename": {"from": rename[0], "to": rename[1]}}, links, tuple(own))

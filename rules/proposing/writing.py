@@ -34,6 +34,7 @@ def _lines(proposal: Proposal, family: str, layout: str, model_types: Sequence[s
     yield "    rules:" if proposal.rules else "    rules: []"
     for rule in proposal.rules:
         yield from _rule(rule)
+    yield from _unchanged(proposal)
     yield from _left("No parameter was found for these tensors", proposal.left)
     yield from _left("No tensor was found for these parameters", proposal.wanted)
 
@@ -49,6 +50,17 @@ def _rule(rule: ProposedRule) -> Iterator[str]:
             yield f"      - {kind}: {_value(value)}"
     if rule.item.keys() & {"convert"}:
         yield f"        why: {_quoted('; '.join(rule.evidence)[:400])}"
+
+
+def _unchanged(proposal: Proposal) -> Iterator[str]:
+    """Say what is to decide of names that no rule changes."""
+    said: dict[str, list[str]] = {}
+    for link in proposal.doubtful:
+        for doubt in link.doubts if link.same else ():
+            said.setdefault(doubt, []).append(link.sources[0].text)
+    for doubt, names in said.items():
+        yield from _comment(f"{TO_DECIDE.capitalize()}, though no rule changes them: {doubt}:", 6)
+        yield from (f"      #   {name}" for name in names)
 
 
 def _left(title: str, templates: Sequence[Template]) -> Iterator[str]:

@@ -7,8 +7,11 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import mlx.core as mx
+import numpy as np
 import pytest
 
+from tests.cases.fixtures import write
 from tests.doc_blocks import run_page
 from tests.doc_shell import Shell, outside, walk
 from tests.guards import ROOT
@@ -46,6 +49,26 @@ def test_the_page_on_what_does_not_fit_is_true(tmp_path: Path) -> None:
     variables = outside()
     here = {**variables, "PATH": f"{Path(sys.executable).parent}:{variables['PATH']}"}
     assert walk(DOCS / "how-to" / "debug-a-mapping.md", Shell(tmp_path, here), tmp_path / "state") > 6
+
+
+# What a vendor might call the parts of a Mixtral.
+STRANGE = {
+    **{"model": "decoder", "layers": "blocks", "self_attn": "attention", "lm_head": "output"},
+    **{"q_proj": "query", "k_proj": "key", "v_proj": "value", "o_proj": "dense"},
+    **{"block_sparse_moe": "moe", "gate": "router", "w1": "gate_proj", "w3": "up_proj", "w2": "down_proj"},
+    **{"input_layernorm": "norm1", "post_attention_layernorm": "norm2"},
+}
+
+
+def test_the_page_on_a_new_layout_is_true(tmp_path: Path) -> None:
+    file = write_model(tmp_path / "strange", "mixtral") / "model.safetensors"
+    arrays = {
+        ".".join(STRANGE.get(part, part) for part in name.split(".")): a for name, a in mx.load(str(file)).items()
+    }
+    write(file, {name: np.array(array) for name, array in arrays.items()})
+    variables = outside()
+    here = {**variables, "PATH": f"{Path(sys.executable).parent}:{variables['PATH']}"}
+    assert walk(DOCS / "how-to" / "write-rules-for-a-new-layout.md", Shell(tmp_path, here), tmp_path / "state") > 4
 
 
 def named(page: Path) -> list[tuple[str, str]]:
