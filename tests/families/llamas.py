@@ -66,11 +66,11 @@ FAMILIES = (
     Family(
         "qwen3_moe",
         (
-            Case("a dense layer, sliding", {"mlp_only_layers": [1], "use_sliding_window": True, "sliding_window": 9}),
+            Case("a dense layer, sliding", {"mlp_only_layers": [0], "use_sliding_window": True, "sliding_window": 9}),
             Case("normed weights, biases", {"norm_topk_prob": True, "attention_bias": True, "decoder_sparse_step": 2}),
         ),
         class_name="Qwen3MoeForCausalLM",
-        published=("model.layers.0.mlp.experts.3.gate_proj.weight", "model.layers.1.mlp.up_proj.weight"),
+        published=("model.layers.1.mlp.experts.3.gate_proj.weight", "model.layers.0.mlp.up_proj.weight"),
         sizes={**SIZES, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "head_dim": 16},
         older={"num_local_experts": "num_experts"},
     ),
