@@ -8,6 +8,8 @@ from functools import lru_cache
 from importlib.metadata import Distribution, EntryPoint, EntryPoints, entry_points
 from typing import cast
 
+Places = tuple[tuple[str, int], ...]
+
 
 def installed_points(group: str) -> EntryPoints:
     """Give the entry points of a group; imports none of them.
@@ -15,7 +17,7 @@ def installed_points(group: str) -> EntryPoints:
     Reading the metadata of every distribution costs more than all that is done with it, so it is read again only
     where the places that are searched have changed.
     """
-    return _scanned(tuple((place, _changed(place)) for place in sys.path)).select(group=group)
+    return _of_group(tuple((place, _changed(place)) for place in sys.path), group)
 
 
 def distribution_of(point: EntryPoint) -> str:
@@ -29,8 +31,13 @@ def _name(distribution: Distribution) -> str:
     return distribution.name
 
 
+@lru_cache(maxsize=16)
+def _of_group(places: Places, group: str) -> EntryPoints:
+    return _scanned(places).select(group=group)
+
+
 @lru_cache(maxsize=1)
-def _scanned(_: tuple[tuple[str, int], ...]) -> EntryPoints:
+def _scanned(_: Places) -> EntryPoints:
     # Before Python 3.12 it is another class, which selects alike.
     return cast(EntryPoints, entry_points())
 

@@ -52,7 +52,11 @@ OF_REFUSALS = (
     Law(loading.a_wrong_shape_is_named),
 )
 OF_LOADING = (
-    Law(loading.parameters_are_as_written),
+    Law(
+        loading.parameters_are_as_written,
+        spares=lambda subject: subject.written is None,
+        why="the kit did not write it; elements_are_those_of_the_files says as much",
+    ),
     Law(loading.elements_are_those_of_the_files),
     Law(loading.inference_is_exact),
     Law(loading.lazy_is_eager),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from weightloom.runtime.conformance.laws import LAWS, Law
 from weightloom.runtime.conformance.sample import Sample
-from weightloom.runtime.conformance.subject import make_subject
+from weightloom.runtime.conformance.subject import Subject, make_subject
 
 MEASURED = tuple(law.measures for law in LAWS if law.measures)
 
@@ -47,19 +47,17 @@ def judge(sample: Sample, folder: Path, laws: Iterable[Law] = LAWS) -> Verdict:
         subject = make_subject(sample, folder)
     except Exception as error:
         return Verdict(sample.name, {}, (f"checkpoint: {_said(error)}",))
-    differences: dict[str, float] = {}
-    broken: list[str] = []
-    for law in laws:
-        if law.spares(subject):
-            continue
-        try:
-            found = law.check(subject)
-        except Exception as error:
-            broken.append(f"{law.name}: {_said(error)}")
-            continue
-        if law.measures and found is not None:
-            differences[law.measures] = found
-    return Verdict(sample.name, differences, tuple(broken))
+    found = [(law, *_held(law, subject)) for law in laws if not law.spares(subject)]
+    differences = {law.measures: number for law, number, _ in found if law.measures and number is not None}
+    return Verdict(sample.name, differences, tuple(f"{law.name}: {said}" for law, _, said in found if said))
+
+
+def _held(law: Law, subject: Subject) -> tuple[float | None, str]:
+    """Give what a law measured, and what it said where it is broken."""
+    try:
+        return law.check(subject), ""
+    except Exception as error:
+        return None, _said(error)
 
 
 def measured_samples(reports: Iterable[tuple[str, Iterable[tuple[str, object]]]]) -> list[Verdict]:
