@@ -29,12 +29,14 @@ def doubted(links: Sequence[Link], config: Mapping[str, Any], known: Mapping[str
     return tuple(_known(_scaled(link, config), known) for link in found)
 
 
-def remarks(links: Iterable[Link], config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Say what is true of the proposal as a whole."""
-    del config
+def remarks(links: Iterable[Link], beyond: Sequence[Template]) -> tuple[str, ...]:
+    """Say what is true of the proposal as a whole; `beyond` is what has numbers that no parameter has."""
     found = ["headers show names and shapes, not values: compare the answers of the model with known ones"]
     if any(_is_square(link) for link in links):
         found.append("a square matrix may be turned without its shape saying so")
+    if beyond:
+        where = f"{beyond[0].name(min(beyond[0].shapes))} and others"
+        found.append(f"{where} have numbers that no parameter has; layers to do without are left out by `drop_layers`")
     return tuple(found)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
-from weightloom.rules.proposing.templates import Template
+from weightloom.rules.proposing.templates import Index, Template
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,16 @@ class Link:
         """Whether nothing changes."""
         return self.plain and self.sources[0].parts == self.targets[0].parts
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of all its tensors on disk."""
-        return tuple(name for source in self.sources for name in source.names)
+        return tuple(source.name(index) for source in self.sources for index in source.shapes if self.takes(index))
+
+    def takes(self, index: Index) -> bool:
+        """Say whether the tensor at an index of its sources goes into a target: there may be more layers than that."""
+        place = self.collected
+        found = index if place < 0 else (*index[:place], *index[place + 1 :])
+        return found in self.targets[0].shapes
 
     def doubting(self, doubt: str) -> Link:
         """Give it with a doubt more."""

@@ -51,6 +51,12 @@ def only_ones(sources: Sequence[Template], targets: Sequence[Template], likeness
     return tuple(_link(*pair, found[pair], ()) for pair in alone)
 
 
+def could_be(source: Template, targets: Sequence[Template]) -> tuple[Template, ...]:
+    """Give the targets that a source fits by its shape and its numbers alone."""
+    fitting = (target for target in targets if target.stars == source.stars and target.indices <= source.indices)
+    return tuple(target for target in fitting if next(relayings(shape_pairs(source, target)), None) is not None)
+
+
 def _candidates(
     sources: Sequence[Template], targets: Sequence[Template], likeness: Likeness
 ) -> dict[tuple[Template, Template], Candidate]:

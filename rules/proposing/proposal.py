@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from weightloom.rules.proposing.links import Link
@@ -38,14 +38,16 @@ class ProposedRule:
 class Proposal:
     """What is proposed. `links` has every match, also of names that need no rule.
 
-    `left` are tensors for which no parameter was found, `wanted` parameters for which no tensor was. `remarks` are what
-    headers cannot say of any tensor.
+    `left` are tensors for which no parameter was found, `wanted` parameters for which no tensor was; `candidates` are
+    those of the wanted that one that is left could be by its shape, by its text. `remarks` are what headers cannot say
+    of any tensor.
     """
 
     rules: tuple[ProposedRule, ...]
     links: tuple[Link, ...]
     left: tuple[Template, ...] = ()
     wanted: tuple[Template, ...] = ()
+    candidates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     tensors: int = 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from weightloom.engine.spec import TensorSpec
@@ -11,6 +11,7 @@ from weightloom.rules.proposing.converting import converters_of
 from weightloom.rules.proposing.doubting import doubted, remarks
 from weightloom.rules.proposing.links import Link
 from weightloom.rules.proposing.matching import matched
+from weightloom.rules.proposing.pairing import could_be
 from weightloom.rules.proposing.proposal import Proposal, ProposedRule
 from weightloom.rules.proposing.renaming import renames_of
 from weightloom.rules.proposing.templates import Template, templates_of
@@ -37,8 +38,10 @@ def propose(
         if not lost:
             break
         links = tuple(link for link in links if link not in lost)
-    left, wanted = _left(sources, links, True), _left(targets, links, False)
-    return Proposal(rules, links, left, wanted, remarks(links, config), len(tensors))
+    beyond = tuple(_beyond(links))
+    left, wanted = (*_left(sources, links), *beyond), _wanted(targets, links)
+    candidates = {each.text: tuple(found.text for found in could_be(each, wanted)) for each in left}
+    return Proposal(rules, links, left, wanted, candidates, remarks(links, beyond), len(tensors))
 
 
 def _written(links: Sequence[Link], sources: Sequence[Template]) -> tuple[tuple[ProposedRule, ...], tuple[Link, ...]]:
@@ -49,6 +52,20 @@ def _written(links: Sequence[Link], sources: Sequence[Template]) -> tuple[tuple[
     return (*renames, *converters), tuple(link for link in links if link not in lost)
 
 
-def _left(templates: Sequence[Template], links: Sequence[Link], of_sources: bool) -> tuple[Template, ...]:
-    taken = {each for link in links for each in (link.sources if of_sources else link.targets)}
-    return tuple(template for template in templates if template not in taken)
+def _left(sources: Sequence[Template], links: Sequence[Link]) -> tuple[Template, ...]:
+    taken = {source for link in links for source in link.sources}
+    return tuple(source for source in sources if source not in taken)
+
+
+def _beyond(links: Sequence[Link]) -> Iterator[Template]:
+    """Give what sources have at indices at which there is no parameter."""
+    for link in links:
+        for source in link.sources:
+            rest = {index: shape for index, shape in source.shapes.items() if not link.takes(index)}
+            if rest:
+                yield Template(source.parts, rest)
+
+
+def _wanted(targets: Sequence[Template], links: Sequence[Link]) -> tuple[Template, ...]:
+    made = {target for link in links for target in link.targets}
+    return tuple(target for target in targets if target not in made)

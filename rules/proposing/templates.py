@@ -57,6 +57,11 @@ class Template:
         """The shape at the first index."""
         return self.shapes[min(self.shapes)]
 
+    @property
+    def shown(self) -> str:
+        """The names as people are told of them: by their template, or the only one."""
+        return self.name(next(iter(self.shapes))) if len(self.shapes) == 1 else f"{self.text} x{len(self.shapes)}"
+
     def name(self, index: Index) -> str:
         """Give the name at an index."""
         numbers = iter(index)

@@ -10,6 +10,8 @@ from weightloom.rules.proposing.proposal import Proposal, ProposedRule
 from weightloom.rules.proposing.templates import Template
 
 _WIDTH = 110
+# Of what a tensor could be by its shape, as many are named.
+_FEW = 4
 TO_DECIDE = "to decide"
 
 
@@ -35,8 +37,8 @@ def _lines(proposal: Proposal, family: str, layout: str, model_types: Sequence[s
     for rule in proposal.rules:
         yield from _rule(rule)
     yield from _unchanged(proposal)
-    yield from _left("No parameter was found for these tensors", proposal.left)
-    yield from _left("No tensor was found for these parameters", proposal.wanted)
+    yield from _left("No parameter was found for these tensors", proposal.left, proposal.candidates)
+    yield from _left("No tensor was found for these parameters", proposal.wanted, {})
 
 
 def _rule(rule: ProposedRule) -> Iterator[str]:
@@ -63,11 +65,13 @@ def _unchanged(proposal: Proposal) -> Iterator[str]:
         yield from (f"      #   {name}" for name in names)
 
 
-def _left(title: str, templates: Sequence[Template]) -> Iterator[str]:
+def _left(title: str, templates: Sequence[Template], candidates: Mapping[str, Sequence[str]]) -> Iterator[str]:
     if templates:
         yield from _comment(f"{title}:", 6)
         for each in templates:
-            yield f"      #   {each.text}  {list(each.example)} x{len(each.shapes)}"
+            fitting = candidates.get(each.text, ())
+            yield f"      #   {each.shown}  {list(each.example)}{': could be' if fitting else ''}"
+            yield from (f"      #     {text}" for text in fitting[:_FEW])
 
 
 def _comment(text: str, indent: int) -> Iterator[str]:

@@ -77,7 +77,7 @@ def _json(proposal: Proposal, tried: Replanned) -> dict[str, Any]:
             }
             for link in proposal.links
         ],
-        "left": [each.text for each in proposal.left],
+        "left": [{"tensors": each.text, "could_be": proposal.candidates[each.text]} for each in proposal.left],
         "wanted": [each.text for each in proposal.wanted],
         "remarks": list(proposal.remarks),
     }
@@ -119,7 +119,7 @@ def _doubts(proposal: Proposal) -> Iterator[str]:
 
 
 def _templates(title: str, templates: tuple[Template, ...]) -> Iterator[str]:
-    yield from (f"{title} {each.text} {list(each.example)} x{len(each.shapes)}" for each in templates[:_SHOWN])
+    yield from (f"{title} {each.shown} {list(each.example)}" for each in templates[:_SHOWN])
     if len(templates) > _SHOWN:
         yield f"{title} {len(templates) - _SHOWN} more"
 

@@ -100,4 +100,12 @@ def test_what_has_no_place_is_listed(cli: Cli, tmp_path: Path) -> None:
     ran = cli("rules", "new", checkpoint(tmp_path, arrays))
     assert ran.code == 1 and "would load  no" in ran.err
     assert "no parameter for rope.freqs" in ran.err and "no tensor for model.norm.weight" in ran.err
-    assert "#   rope.freqs  [3] x1" in ran.out
+    assert "#   rope.freqs  [3]\n" in ran.out
+
+
+def test_layers_beyond_the_model_are_said_to_be_left(cli: Cli, tmp_path: Path) -> None:
+    arrays = {renamed(name): array for name, array in t0().items()}
+    arrays |= {name.replace(".1.", ".2."): array for name, array in arrays.items() if ".1." in name}
+    ran = cli("rules", "new", checkpoint(tmp_path, arrays))
+    assert "21 of 30 tensors" in ran.err and "drop_layers" in ran.err
+    assert "no parameter for layers.2.attention.wo.weight [8, 8]" in ran.err
