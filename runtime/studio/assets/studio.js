@@ -25,9 +25,11 @@ async function plan() {
   studio.asking = true;
   say("planning …");
   const start = performance.now();
+  const text = textField().value;
   try {
-    const found = await ask("plan", { text: textField().value });
-    showPlanned(found, performance.now() - start);
+    const found = await ask("plan", { text });
+    // What has been changed since is planned by itself.
+    if (textField().value === text) showPlanned(found, performance.now() - start);
   } catch (error) {
     say(`no answer: ${error.message}; does the command still run?`, true);
   } finally {
