@@ -65,7 +65,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
 
 
 @pytest.fixture
-def studio() -> Iterator[Callable[..., str]]:
+def studio(chromium: Page) -> Iterator[Callable[..., str]]:
     """Start studios with arguments; gives the address of each, and ends them all."""
     started: list[subprocess.Popen[str]] = []
 
@@ -78,6 +78,8 @@ def studio() -> Iterator[Callable[..., str]]:
         return url
 
     yield serve
+    # A page whose server is gone complains of that.
+    chromium.browser.get("about:blank")
     for process in started:
         process.kill()
         process.communicate()

@@ -58,6 +58,7 @@ def test_a_wrong_rule_shows_its_line_and_a_right_one_changes_the_threads(
     page.wait(lambda: is_planned(page))
     assert "✓ would load" in page.text("#verdict") and set(page.kinds()) == {"renamed", "same"}
     assert not page.all("#marks .fault") and not page.all("#faults li")
+    assert len(page.all(".band.ruled")) == page.kinds().count("renamed")
     page.point_at(page.row("net.norm.weight"))
     assert page.one("#marks .here").get_attribute("data-line") == str(line)
     here = url.rpartition("/")[0].rpartition("/")[0]

@@ -50,6 +50,14 @@ function followScrolling() {
   byId("gutter").scrollTop = scrollTop;
 }
 
+/** The line on which the rule begins that the caret is in: the nearest above that begins an item. */
+function caretRule() {
+  const lines = textField().value.slice(0, textField().selectionStart).split("\n");
+  const rest = textField().value.split("\n");
+  for (let line = lines.length; line > 0; line -= 1) if (/^\s*- /.test(rest[line - 1])) return line;
+  return null;
+}
+
 function goTo(line, column) {
   const field = textField();
   const before = field.value.split("\n").slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);

@@ -64,6 +64,7 @@ function showPlanned(found, took) {
   const { scrollTop } = byId("picture");
   showPicture(found.picture);
   byId("picture").scrollTop = scrollTop;
+  onCaret();
   say(took === undefined ? "" : `planned in ${(took / 1000).toFixed(2)} s`);
 }
 
@@ -136,6 +137,16 @@ function onPointed({ detail: thread }) {
   drawEditor();
 }
 
+/** Mark the threads on which the rule acts that the caret is in. */
+function onCaret() {
+  const line = document.activeElement === textField() ? caretRule() : null;
+  const own = (at) => shownPicture.rules[at].file === studio.file && shownPicture.rules[at].line === line;
+  for (const node of document.querySelectorAll(".band")) {
+    const thread = shownPicture.threads[Number(node.dataset.thread)];
+    node.classList.toggle("ruled", line !== null && thread.left.some((at) => shownPicture.left[at].steps.some(own)));
+  }
+}
+
 function startStudio(state) {
   startEditor(state.text, changed);
   keep(state, state.text);
@@ -145,6 +156,7 @@ function startStudio(state) {
     save();
   });
   document.addEventListener("pointed", onPointed);
+  document.addEventListener("selectionchange", onCaret);
   document.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key === "s") {
       event.preventDefault();
