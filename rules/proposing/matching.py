@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from weightloom.rules.proposing.joining import combined
+from weightloom.rules.proposing.combining import combined
 from weightloom.rules.proposing.learning import learnt
 from weightloom.rules.proposing.likeness import Likeness
 from weightloom.rules.proposing.links import Link
@@ -12,6 +12,8 @@ from weightloom.rules.proposing.pairing import ALIKE, WEAK, only_ones, paired
 from weightloom.rules.proposing.templates import Template
 
 _ROUNDS = 3
+# Of what is put together when all else has failed, the module around it alone need have a word in common.
+_FAINT = 0.05
 _GUESSED = "found by its shape and by what other guesses say of its name"
 
 
@@ -38,9 +40,20 @@ def _guessed(sources: Sequence[Template], targets: Sequence[Template], found: Se
         left = _rest(sources, so_far, True), _rest(targets, so_far, False)
         likeness = Likeness(sources, targets, learnt(so_far, doubtful=True))
         more = paired(*left, likeness, ALIKE) or only_ones(*left, likeness)
+        more = more or tuple(link for link in combined(*left, likeness, _FAINT) if _complete(link, *left))
         if not more:
             return guesses
         guesses = (*guesses, *(link.doubting(_GUESSED) for link in more))
+
+
+def _complete(link: Link, sources: Sequence[Template], targets: Sequence[Template]) -> bool:
+    """Say whether a link takes all that is left of the modules that it is about."""
+    return _all_of(link.sources, sources) and _all_of(link.targets, targets)
+
+
+def _all_of(taken: Sequence[Template], left: Sequence[Template]) -> bool:
+    families = {each.family for each in taken}
+    return set(taken) == {each for each in left if each.family in families}
 
 
 def _same(sources: Iterable[Template], targets: Iterable[Template]) -> tuple[Link, ...]:

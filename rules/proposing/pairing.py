@@ -19,6 +19,7 @@ NEAR = 0.12
 # What a tensor that has to be turned is worth less than one that fits as it is.
 _TURNED = 0.08
 _SHOWN = 3
+UNLIKE = "its place and shape fit, its name has little in common with the parameter's"
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def _link(source: Template, target: Template, candidate: Candidate, near: Sequen
     if near and source.parts != target.parts:
         doubts.append(f"it may as well be {' or '.join(near[:_SHOWN])}")
     if candidate.score < ALIKE or not candidate.named:
-        doubts.append("its place and shape fit, its name has little in common with the parameter's")
+        doubts.append(UNLIKE)
     if others:
         doubts.append(f"its axes could be moved by {' or '.join(map(shown_chain, others))} as well")
     shape = "the same shape" if not chain else f"{list(source.example)} moved to {list(target.example)}"

@@ -79,11 +79,13 @@ _WORD = {
     "expert": "experts",
     "exps": "experts",
     "conv1d": "conv",
+    "conv2d": "conv",
+    "conv3d": "conv",
     "positions": "place",
     "position": "place",
 }
 _NOTHING = {"proj", "linear", "layer", "weight", "dense", "w", "lin", "module"}
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+\d*|\d+")
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+(?:\d+d(?![a-z]))?\d*|\d+")
 
 
 def meaning(part: str, beside: frozenset[str]) -> tuple[str, ...]:
