@@ -64,7 +64,7 @@ def measured_samples(reports: Iterable[tuple[str, Iterable[tuple[str, object]]]]
     """Gather what tests measured: their ids (file::Class::test_law[sample-law]), each with the properties it has."""
     found: dict[str, dict[str, float]] = {}
     for node, properties in reports:
-        _, name, test = node.rsplit("::", 2)
+        name, test = node.split("::")[-2:] if "::" in node else ("", node)
         numbers = {kind: number for kind, number in properties if kind in MEASURED and isinstance(number, float)}
         if numbers:
             found.setdefault(f"{name}: {test.partition('[')[2].rpartition('-')[0]}", {}).update(numbers)

@@ -235,6 +235,7 @@ def test_the_report_has_a_row_for_each_sample_that_was_measured() -> None:
     node = "tests/x.py::TestX::test_law[tied-wide-{}]"
     measured = [("cached", {"cached": 2e-7}), ("a_law", {}), ("whole", {"whole": 1e-7})]
     reports = [(node.format(law), list(numbers.items())) for law, numbers in measured]
+    reports += [("tests/x.py::test_of_no_class", []), ("tests/x.py", [])]
     assert [(each.sample, each.differences) for each in measured_samples(reports)] == [
         ("TestX: tied-wide", {"cached": 2e-7, "whole": 1e-7})
     ]
