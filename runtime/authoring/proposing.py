@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from weightloom.engine import RuleSet, TensorSpec, save_plan
 from weightloom.engine.errors import UsageError
+from weightloom.rules.proposing.accompanying import accompanied
 from weightloom.rules.proposing.proposal import Proposal
 from weightloom.rules.proposing.propose import propose
 from weightloom.runtime.authoring.parameters import Parameters
+from weightloom.runtime.authoring.plain_view import plain_view
 from weightloom.runtime.authoring.subject import Subject
 from weightloom.runtime.choosing.rule_choice import led_on
 
@@ -26,12 +29,13 @@ def proposed(subject: Subject) -> Proposal:
             hint="say --arch NAME; `weightloom arch` lists them",
             field="--arch",
         )
-    tensors = subject.checkpoint.logical
-    first = _by_names(subject, subject.parameters, tensors, tensors)
-    if subject.parameters.architecture.adapt is None:
-        return first
-    names = [name for link in first.links for target in link.targets for name in target.names]
-    return _by_names(subject, subject.parameters, tensors, names)
+    view = plain_view(subject.checkpoint, subject.config)
+    tensors = view.checkpoint.logical
+    found = _by_names(subject, subject.parameters, tensors, tensors)
+    if subject.parameters.architecture.adapt is not None:
+        names = [name for link in found.links for target in link.targets for name in target.names]
+        found = _by_names(subject, subject.parameters, tensors, names)
+    return replace(found, rules=accompanied(found.rules)) if view.mlx else found
 
 
 def _by_names(

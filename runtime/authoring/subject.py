@@ -55,8 +55,8 @@ class Subject:
     @property
     def plain(self) -> Subject:
         """The same with what a vendor packed seen as plain weights: planned in no time, whatever names come out."""
-        view = plain_view(self.checkpoint)
-        if not view.set_aside:
+        view = plain_view(self.checkpoint, self.config)
+        if not view.set_aside or view.mlx:
             return self
         target = f"{self.target}; {plural(view.set_aside, 'tensor')} beside packed weights set aside"
         return replace(self, checkpoint=view.checkpoint, packed=None, target=target)

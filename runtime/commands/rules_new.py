@@ -39,14 +39,13 @@ def run(args: argparse.Namespace) -> Outcome:
     from weightloom.runtime.choosing.choice import Wish
 
     wish = Wish(architecture=args.architecture)
-    with open_subject(args.path, wish, args.arch) as opened:
-        subject = opened.plain
+    with open_subject(args.path, wish, args.arch) as subject:
         proposal = proposed(subject)
         assert subject.parameters is not None
         found = subject.parameters.architecture
         family = args.arch or str(subject.config.get("model_type") or found.model_types[0])
         text = rule_text(proposal, family, args.layout, [family], found.base_model_prefix)
-        tried = replan(text.encode(), args.output or "the proposal", subject)
+        tried = replan(text.encode(), args.output or "the proposal", subject.alone)
     if args.output is not None:
         write_text(args.output, text, args.overwrite)
     data = {"command": "rules new", "path": args.path, "file": args.output, "target": subject.target}

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cases.fixtures import t0
+from tests.runtime.quantizing.models import packable
 from tests.runtime.support import T0_CONFIG, Cli, checkpoint
 from weightloom.rules import lint_rules
 
@@ -109,3 +110,13 @@ def test_layers_beyond_the_model_are_said_to_be_left(cli: Cli, tmp_path: Path) -
     ran = cli("rules", "new", checkpoint(tmp_path, arrays))
     assert "21 of 30 tensors" in ran.err and "drop_layers" in ran.err
     assert "no parameter for layers.2.attention.wo.weight [8, 8]" in ran.err
+
+
+def test_what_mlx_packed_goes_with_its_scales(cli: Cli, tmp_path: Path) -> None:
+    plain = packable(tmp_path / "plain", "mixtral")
+    assert cli("convert", plain, tmp_path / "packed", "--layout", "mlx", "--quantize", "4bit").code == 0
+    ran = cli("rules", "new", tmp_path / "packed", "-o", tmp_path / "mine.yaml", "--json")
+    assert ran.data["would_load"] is True, ran.data["error"]
+    text = (tmp_path / "mine.yaml").read_text()
+    assert r"\.switch_mlp\.down_proj\.(scales|biases)', to: '.mlp.experts.down_proj_\1'" in text
+    assert lint_rules(tmp_path / "mine.yaml") == []
