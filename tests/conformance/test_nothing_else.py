@@ -44,6 +44,7 @@ ANOTHER_SUBJECT = {
     "test_lora.py": "adapters beside what is packed",
     "test_real_gated_recurrence.py": "one layer against its formula",
     "test_sources.py": "containers of a package",
+    "test_state.py": "what a cache of two kinds hands on",
     "test_quantized.py": "how modules are replaced, and what cannot be",
 }
 
