@@ -54,7 +54,8 @@ def _imports(text: str, enters: Callable[[ast.AST], bool]) -> Iterator[str]:
         node = waiting.pop()
         yield from _names_of(node)
         if enters(node):
-            waiting.extend(ast.iter_child_nodes(node))
+            # An expression imports nothing.
+            waiting.extend(each for each in ast.iter_child_nodes(node) if not isinstance(each, ast.expr))
 
 
 def _is_function(node: ast.AST) -> bool:
