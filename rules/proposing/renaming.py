@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -13,6 +14,7 @@ from weightloom.rules.proposing.proposal import ProposedRule
 from weightloom.rules.proposing.templates import Template
 
 _TRIES = 12
+_REFERENCE = re.compile(r"\\\d")
 
 
 def renames_of(links: Sequence[Link], others: Sequence[Template]) -> tuple[tuple[ProposedRule, ...], tuple[Link, ...]]:
@@ -36,9 +38,29 @@ def renames_of(links: Sequence[Link], others: Sequence[Template]) -> tuple[tuple
 
 
 def _ordered(changes: Iterable[Change]) -> list[Rename]:
-    """Give each rename once, those with the most parts first: the narrower must not take from the wider."""
+    """Give each rename once, those with the most parts first: the narrower must not take from the wider.
+
+    One that would act on what another has just made goes before that other.
+    """
     found = {rename: None for change in changes for rename in change.renames}
-    return sorted(found, key=lambda rename: -rename[0].count(r"\."))
+    rules = sorted(found, key=lambda rename: -rename[0].count(r"\."))
+    rewrites = [WeightRenaming(*rename) for rename in rules]
+    made, taken = [_text(target) for _, target in rules], [_text(source) for source, _ in rules]
+    order: list[int] = []
+    for number in range(len(rules)):
+        later = [at for at, before in enumerate(order) if _undoes(rewrites[number], made[before], taken[before])]
+        order.insert(later[0] if later else len(order), number)
+    return [rules[number] for number in order]
+
+
+def _undoes(rule: WeightRenaming, made: str, taken: str) -> bool:
+    """Say whether a rename acts on what another made of a name, and not on the name itself."""
+    return rule.match(made) is not None and rule.match(taken) is None
+
+
+def _text(pattern: str) -> str:
+    """Give a text that a pattern, or a target, stands for."""
+    return _REFERENCE.sub("7", pattern.replace(r"(\d+)", "7").removeprefix("^").replace("\\.", "."))
 
 
 def _tried(rules: Sequence[Rename], changes: Sequence[Change]) -> set[Rename]:
