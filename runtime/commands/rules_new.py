@@ -31,13 +31,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Propose, plan by what was proposed, and say how much of the checkpoint it covers."""
+    from weightloom.engine.disk.single_file import check_free, write_single
     from weightloom.rules.proposing.writing import rule_text
-    from weightloom.runtime.authoring.output import write_text
     from weightloom.runtime.authoring.proposing import proposed
     from weightloom.runtime.authoring.replan import replan
     from weightloom.runtime.authoring.subject import open_subject
     from weightloom.runtime.choosing.choice import Wish
 
+    if args.output is not None:
+        check_free(args.output, overwrite=args.overwrite)
     wish = Wish(architecture=args.architecture)
     with open_subject(args.path, wish, args.arch) as subject:
         proposal = proposed(subject)
@@ -47,7 +49,7 @@ def run(args: argparse.Namespace) -> Outcome:
         text = rule_text(proposal, family, args.layout, [family], found.base_model_prefix)
         tried = replan(text.encode(), args.output or "the proposal", subject.alone)
     if args.output is not None:
-        write_text(args.output, text, args.overwrite)
+        write_single(args.output, text.encode(), overwrite=args.overwrite)
     data = {"command": "rules new", "path": args.path, "file": args.output, "target": subject.target}
     said = {**data, **_json(proposal, tried), "text": text}
     report = "\n".join(_report(proposal, tried, subject.target))

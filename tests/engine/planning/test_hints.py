@@ -127,7 +127,7 @@ def test_what_is_the_other_way_round_is_said() -> None:
     name = "model.layers.0.mlp.up_proj.weight"
     found = plan_for({**T0, name: (8, 12)}, T0).report
     assert found.mismatched[0].differs == ("transposed",)
-    assert f"such as {name}, are the other way round" in found.hints[0] and "Transpose" in found.hints[0]
+    assert f"stored the other way round: {name}; " in found.hints[0] and "Transpose" in found.hints[0]
     assert not plan_for({**T0, name: (8, 13)}, T0).report.hints
 
 
@@ -135,7 +135,7 @@ def test_words_without_scales_are_said() -> None:
     file = specs(T0)
     file["model.norm.weight"] = TensorSpec("U32", (8,))
     (hint,) = build_plan(Checkpoint.from_specs(file), [], specs(T0)).report.hints
-    assert "model.norm.weight, hold words or codes where floats are wanted" in hint and "scales" in hint
+    assert "words or codes where floats are wanted: model.norm.weight; " in hint and "scales" in hint
 
 
 @pytest.mark.case("C69", "C80")
@@ -144,7 +144,7 @@ def test_doubles_fit_no_parameter_and_the_way_out_is_said() -> None:
     file = {**specs(T0), "model.norm.weight": TensorSpec("F64", (8,))}
     found = build_plan(Checkpoint.from_specs(file), [], specs(T0)).report
     assert [each.differs for each in found.mismatched] == [("dtype class",)]
-    assert "model.norm.weight, are F64, which no parameter holds" in found.hints[0] and "F32" in found.hints[0]
+    assert "F64, which no parameter holds: model.norm.weight; " in found.hints[0] and "F32" in found.hints[0]
 
 
 def test_the_full_list_is_there_on_demand() -> None:
