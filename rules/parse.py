@@ -17,7 +17,8 @@ from weightloom.rules.reading import fields
 from weightloom.rules.yaml_text import MAX_BYTES, read_yaml
 
 LAYOUT_KEYS = ("extends", "config", "rules")
-_NAME = re.compile(r"[A-Za-z0-9_.-]{1,80}")
+# What a layout may be called.
+LAYOUT_NAME = re.compile(r"[A-Za-z0-9_.-]{1,80}")
 
 
 def parse_rules(data: bytes, file: str, ops: Ops = default_ops) -> RuleFile:
@@ -67,7 +68,7 @@ def _layouts(node: Node | None, head: Head, root: Node, ops: Ops, problems: Prob
         problems.add(node.at, f"layouts is {seen}", expected="a mapping from a layout's name to its rules")
         return ()
     for entry in node.entries:
-        if not _NAME.fullmatch(entry.key):
+        if not LAYOUT_NAME.fullmatch(entry.key):
             wanted = "letters, digits, dots, - and _"
             problems.add(entry.at, f"a layout named {entry.key[:80]!r}", expected=wanted, field="layouts")
     return tuple(_layout(entry.key, entry.value, ops, problems) for entry in node.entries)

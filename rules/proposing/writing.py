@@ -32,7 +32,7 @@ def _lines(proposal: Proposal, family: str, layout: str, model_types: Sequence[s
     if base:
         yield f"base_model_prefix: {_value(base)}"
     yield "layouts:"
-    yield f"  {layout}:"
+    yield f"  {_value(layout)}:"
     yield "    rules:" if proposal.rules else "    rules: []"
     for rule in proposal.rules:
         yield from _rule(rule)

@@ -23,7 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", help="a directory, an index or a file; headers and config.json alone are read")
     parser.add_argument("--arch", metavar="NAME", help="the model type whose parameters are wanted (the config's)")
     parser.add_argument("--architecture", metavar="NAME", help="which plugin, where several offer the model type")
-    parser.add_argument("--layout", default="hf", metavar="NAME", help="what to call the layout (%(default)s)")
+    parser.add_argument(
+        "--layout", type=_layout, default="hf", metavar="NAME", help="what to call the layout (%(default)s)"
+    )
     parser.add_argument("-o", "--output", metavar="FILE", help="where to write the rule file (standard output)")
     parser.add_argument("--overwrite", action="store_true", help="replace the file if it is there")
     parser.epilog = "Exit code 0: nothing is left to decide. 1: something is marked, or was left over."
@@ -41,6 +43,8 @@ def run(args: argparse.Namespace) -> Outcome:
     if args.output is not None:
         check_free(args.output, overwrite=args.overwrite)
     wish = Wish(architecture=args.architecture)
+    if args.output is not None:
+        check_free(args.output, overwrite=args.overwrite)
     with open_subject(args.path, wish, args.arch) as subject:
         proposal = proposed(subject)
         assert subject.parameters is not None
@@ -59,6 +63,14 @@ def run(args: argparse.Namespace) -> Outcome:
     return Outcome(AT_FAULT, said, shown, complaint="" if args.quiet or args.json else report)
 
 
+def _layout(text: str) -> str:
+    from weightloom.rules.parse import LAYOUT_NAME
+
+    if not LAYOUT_NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a layout's name: letters, digits, dots, - and _")
+    return text
+
+
 def _json(proposal: Proposal, tried: Replanned) -> dict[str, Any]:
     return {
         "tensors": proposal.tensors,
@@ -66,6 +78,7 @@ def _json(proposal: Proposal, tried: Replanned) -> dict[str, Any]:
         "settled": proposal.settled,
         "would_load": tried.error is None and tried.plan is not None,
         "error": None if tried.error is None else tried.error.to_json(),
+        "faults": [fault.to_json() for fault in tried.faults],
         "rules": list(map(_rule_json, proposal.rules)),
         "matches": [
             {
@@ -101,6 +114,7 @@ def _report(proposal: Proposal, tried: Replanned, target: str) -> Iterator[str]:
         ("would load", "yes" if tried.plan is not None and tried.error is None else "no"),
     ]
     yield from aligned(rows)
+    yield from map(str, tried.faults)
     yield from _doubts(proposal)
     yield from _templates("no parameter for", proposal.left)
     yield from _templates("no tensor for", proposal.wanted)

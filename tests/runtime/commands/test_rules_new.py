@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,38 @@ def test_a_file_is_not_replaced_unasked(cli: Cli, tmp_path: Path) -> None:
     assert file.read_text() == "mine"
     assert cli("rules", "new", path, "-o", file, "--overwrite").code == 1
     assert "schema: 1" in file.read_text()
+
+
+def test_only_a_file_is_replaced_and_a_link_stays_one(cli: Cli, tmp_path: Path) -> None:
+    path, pipe, link = other_names(tmp_path), tmp_path / "pipe.yaml", tmp_path / "link.yaml"
+    os.mkfifo(pipe)
+    ran = cli("rules", "new", path, "-o", pipe, "--overwrite")
+    assert ran.code == 2 and "not a file" in ran.err
+    assert pipe.is_fifo()
+    (tmp_path / "far.yaml").write_text("old")
+    link.symlink_to("far.yaml")
+    assert cli("rules", "new", path, "-o", link, "--overwrite").code == 1
+    assert link.is_symlink() and "schema: 1" in (tmp_path / "far.yaml").read_text()
+
+
+def test_a_file_that_is_there_is_said_before_anything_is_read(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("mine")
+    ran = cli("rules", "new", tmp_path / "none", "-o", tmp_path / "mine.yaml")
+    assert ran.code == 2 and "--overwrite" in ran.err
+
+
+@pytest.mark.parametrize("name", ["on", "1.5", "null"])
+def test_a_layout_is_called_what_was_asked(cli: Cli, tmp_path: Path, name: str) -> None:
+    path, file = other_names(tmp_path), tmp_path / "mine.yaml"
+    ran = cli("rules", "new", path, "--layout", name, "-o", file)
+    assert ran.code == 1 and "would load  yes" in ran.err
+    assert cli("plan", path, "--rules", file, "--layout", name).code == 0
+
+
+@pytest.mark.parametrize("name", ["a: b", "", "my layout", "x" * 81])
+def test_a_layout_that_no_file_can_have_is_refused(cli: Cli, tmp_path: Path, name: str) -> None:
+    ran = cli("rules", "new", other_names(tmp_path), "--layout", name)
+    assert ran.code == 2 and "not a layout's name" in ran.err
 
 
 def test_what_has_no_place_is_listed(cli: Cli, tmp_path: Path) -> None:
