@@ -10,6 +10,7 @@ from weightloom.engine.mapping.rule import Rule
 from weightloom.rules.op_table import default_ops
 from weightloom.rules.proposing.links import Link
 from weightloom.rules.proposing.proposal import ProposedRule
+from weightloom.rules.reading import MAX_NESTED, MAX_TEXT
 
 
 def ruleset(rules: Iterable[ProposedRule]) -> RuleSet:
@@ -19,14 +20,21 @@ def ruleset(rules: Iterable[ProposedRule]) -> RuleSet:
 
 def unfit(
     links: Sequence[Link],
-    rules: Iterable[ProposedRule],
+    rules: Sequence[ProposedRule],
     tensors: Mapping[str, TensorSpec],
     parameters: Mapping[str, TensorSpec],
     config: Mapping[str, Any],
 ) -> list[Link]:
-    """Give the links that the rules, planned, do not carry out."""
+    """Give the links that the rules, planned, do not carry out, and those whose patterns no file may have."""
     plan = build_plan(Checkpoint.from_specs(tensors), ruleset(rules), parameters, config=config)
-    return [link for link in links if not _carried_out(link, plan)]
+    unwritten = {id(link) for rule in rules if not _fits_a_file(rule) for link in rule.links}
+    return [link for link in links if id(link) in unwritten or not _carried_out(link, plan)]
+
+
+def _fits_a_file(rule: ProposedRule) -> bool:
+    (found,) = rule.item.values()
+    patterns = [found["from"]] if isinstance(found["from"], str) else found["from"]
+    return all(len(each) <= MAX_TEXT and each.count("(") <= MAX_NESTED for each in patterns)
 
 
 def _carried_out(link: Link, plan: Plan) -> bool:

@@ -11,7 +11,7 @@ from weightloom.engine.planning.resolve import Resolver, resolve
 from weightloom.rules.proposing.changes import Change, Rename, change_of
 from weightloom.rules.proposing.links import Link
 from weightloom.rules.proposing.proposal import ProposedRule
-from weightloom.rules.proposing.templates import Template
+from weightloom.rules.proposing.templates import STAR, Template
 
 _TRIES = 12
 _REFERENCE = re.compile(r"\\\d")
@@ -86,9 +86,11 @@ def renamed(rules: Sequence[ProposedRule], templates: Sequence[Template]) -> lis
     pairs = [(rule.item["rename"]["from"], rule.item["rename"]["to"]) for rule in rules]
     names = [_marked(template) for template in templates]
     _, found = _run(pairs, names)
-    return [
-        tuple("*" if part.isdecimal() and int(part) >= _MARK else part for part in name.split(".")) for name in found
-    ]
+    return [tuple(STAR if _is_mark(part) else part for part in name.split(".")) for name in found]
+
+
+def _is_mark(part: str) -> bool:
+    return part.isdecimal() and len(part) == len(str(_MARK)) and int(part) >= _MARK
 
 
 _MARK = 7000

@@ -35,7 +35,7 @@ class Template:
     @property
     def stars(self) -> int:
         """How many numbers a name has."""
-        return self.parts.count(STAR)
+        return len(next(iter(self.shapes)))
 
     @property
     def end(self) -> str:
@@ -65,7 +65,7 @@ class Template:
     def name(self, index: Index) -> str:
         """Give the name at an index."""
         numbers = iter(index)
-        return ".".join(str(next(numbers)) if part == STAR else part for part in self.parts)
+        return ".".join(str(next(numbers, part)) if part == STAR else part for part in self.parts)
 
     @property
     def names(self) -> Iterable[str]:
@@ -89,7 +89,7 @@ def _lists(names: Iterable[str]) -> set[tuple[str, ...]]:
     for name in names:
         path: tuple[str, ...] = ()
         for part in name.split("."):
-            if part.isdecimal() and part.isascii():
+            if _is_number(part):
                 below[path].add(int(part))
                 path = (*path, STAR)
             else:
@@ -101,12 +101,23 @@ def _lists(names: Iterable[str]) -> set[tuple[str, ...]]:
 _FEW = 4
 
 
+def _is_number(part: str) -> bool:
+    """Say whether a part is what a number is written as: `07` is a name, for 7 does not lead back to it."""
+    return part.isdecimal() and part.isascii() and (part == "0" or part[0] != "0") and len(part) <= _DIGITS
+
+
+# What has more is a name: no list is that long.
+_DIGITS = 9
+
+
 def _split(parts: list[str], lists: set[tuple[str, ...]]) -> tuple[tuple[str, ...], Index]:
+    if STAR in parts:
+        return (".".join(parts),), ()  # a star that is a name's own stands for no number
     path: tuple[str, ...] = ()
     seen: tuple[str, ...] = ()
     index: list[int] = []
     for part in parts:
-        number = part.isdecimal() and part.isascii()
+        number = _is_number(part)
         if number and seen in lists:
             index.append(int(part))
             path = (*path, STAR)

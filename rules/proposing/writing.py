@@ -7,6 +7,7 @@ from textwrap import wrap
 from typing import Any
 
 from weightloom.rules.proposing.proposal import Proposal, ProposedRule
+from weightloom.rules.proposing.quoting import commented, quoted
 from weightloom.rules.proposing.templates import Template
 
 _WIDTH = 110
@@ -51,7 +52,7 @@ def _rule(rule: ProposedRule) -> Iterator[str]:
         else:
             yield f"      - {kind}: {_value(value)}"
     if rule.item.keys() & {"convert"}:
-        yield f"        why: {_quoted('; '.join(rule.evidence)[:400])}"
+        yield f"        why: {quoted('; '.join(rule.evidence)[:400])}"
 
 
 def _unchanged(proposal: Proposal) -> Iterator[str]:
@@ -62,7 +63,7 @@ def _unchanged(proposal: Proposal) -> Iterator[str]:
             said.setdefault(doubt, []).append(link.sources[0].text)
     for doubt, names in said.items():
         yield from _comment(f"{TO_DECIDE.capitalize()}, though no rule changes them: {doubt}:", 6)
-        yield from (f"      #   {name}" for name in names)
+        yield from (f"      #   {commented(name)}" for name in names)
 
 
 def _left(title: str, templates: Sequence[Template], candidates: Mapping[str, Sequence[str]]) -> Iterator[str]:
@@ -70,12 +71,12 @@ def _left(title: str, templates: Sequence[Template], candidates: Mapping[str, Se
         yield from _comment(f"{title}:", 6)
         for each in templates:
             fitting = candidates.get(each.text, ())
-            yield f"      #   {each.shown}  {list(each.example)}{': could be' if fitting else ''}"
+            yield f"      #   {commented(each.shown)}  {list(each.example)}{': could be' if fitting else ''}"
             yield from (f"      #     {text}" for text in fitting[:_FEW])
 
 
 def _comment(text: str, indent: int) -> Iterator[str]:
-    yield from (f"{' ' * indent}# {line}" for line in wrap(text, _WIDTH - indent))
+    yield from (f"{' ' * indent}# {line}" for line in wrap(commented(text), _WIDTH - indent))
 
 
 def _value(value: Any) -> str:
@@ -88,12 +89,8 @@ def _value(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value)
-    return value if value.isidentifier() and value.lower() not in _WORDS else _quoted(value)
+    return value if value.isidentifier() and value.lower() not in _WORDS else quoted(value)
 
 
 # Words that some readers of YAML take for something else than text.
 _WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
