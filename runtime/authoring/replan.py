@@ -15,7 +15,6 @@ from weightloom.rules.lookup import DEFAULT_LAYOUT, registry
 from weightloom.rules.parse import parse_rules
 from weightloom.runtime.authoring.faults import Fault, faults_of, of_conditions, of_finding, of_planning, of_report
 from weightloom.runtime.authoring.subject import Subject
-from weightloom.runtime.choosing.resolution import OUTERMOST
 
 
 @dataclass(frozen=True)
@@ -63,9 +62,7 @@ def replan(text: bytes, file: str, subject: Subject) -> Replanned:
 
 def plan_by(rules: RuleSet, subject: Subject) -> Plan:
     """Plan the subject by rules, and behind them those that it has; raises RuleError as `build_plan` does."""
-    prefix = subject.after.base_model_prefix or rules.base_model_prefix
-    all_rules = RuleSet((*rules.replace_all(scope=OUTERMOST), *subject.after), prefix)
-    checkpoint, config = subject.checkpoint, subject.config
+    all_rules, checkpoint, config = subject.rules(rules), subject.checkpoint, subject.config
     if subject.packed is not None:
         return subject.packed.plan(all_rules)
     if subject.parameters is None:

@@ -19,7 +19,8 @@ from weightloom.runtime.authoring.plain_view import plain_view
 from weightloom.runtime.choosing.choice import Wish
 from weightloom.runtime.choosing.decision import Asked, decide
 from weightloom.runtime.choosing.layout_seen import find_opened
-from weightloom.runtime.choosing.rule_choice import led_on, model_rules
+from weightloom.runtime.choosing.resolution import OUTERMOST
+from weightloom.runtime.choosing.rule_choice import rewritten, shipped_rules
 from weightloom.runtime.extras import need_mlx
 from weightloom.runtime.opening.layout_record import DEFAULT_LAYOUT
 from weightloom.runtime.opening.opening import Opened, open_path
@@ -31,7 +32,8 @@ class Subject:
     """A checkpoint, the rules that act after the author's, and the parameters; None where any name will do.
 
     `layout` is the one that the checkpoint is read in, `target` says in words whose parameters these are. `packed` is
-    the model as it is loaded where modules of it are quantized: their parameters are others.
+    the model as it is loaded where modules of it are quantized: their parameters are others. `rewrites` says that the
+    architecture has yet to rewrite the rules.
     """
 
     checkpoint: Checkpoint
@@ -41,16 +43,25 @@ class Subject:
     parameters: Parameters | None
     target: str
     packed: PackedModel | None = None
+    rewrites: bool = False
 
     __hash__ = None  # type: ignore[assignment]  # it holds a mapping
 
     @property
     def alone(self) -> Subject:
         """The same without the rules that ship for the family: the author's lead all the way to canonical names."""
-        own = RuleSet()
-        if self.parameters is not None:
-            own = led_on(self.parameters.architecture, own, self.config)
-        return replace(self, after=own)
+        if self.parameters is None:
+            return replace(self, after=RuleSet())
+        found = self.parameters.architecture
+        return replace(self, after=RuleSet(found.rules, found.base_model_prefix), rewrites=True)
+
+    def rules(self, first: RuleSet) -> RuleSet:
+        """Give all rules where these act first, as the architecture rewrites them."""
+        prefix = self.after.base_model_prefix or first.base_model_prefix
+        found = RuleSet((*first.replace_all(scope=OUTERMOST), *self.after), prefix)
+        if self.parameters is None or not self.rewrites:
+            return found
+        return rewritten(self.parameters.architecture, found, self.config)
 
     @property
     def plain(self) -> Subject:
@@ -99,7 +110,7 @@ def _by_name(opened: Opened, arch: str, chosen: str | None, layout: str) -> Subj
     need_mlx()
     found = PluginManager().architecture(arch, chosen)
     config = found.repaired(_need_config(opened, found)).content
-    return _of(opened, found, config, layout, model_rules(found, config, layout))
+    return _of(opened, found, config, layout)
 
 
 def _need_config(opened: Opened, architecture: Architecture) -> Mapping[str, Any]:
@@ -116,13 +127,18 @@ def _need_config(opened: Opened, architecture: Architecture) -> Mapping[str, Any
 def _as_loaded(opened: Opened, asked: Asked, layout: str) -> Subject:
     """Take the architecture and the rules that a load would."""
     read = decide(opened, asked, PluginManager(), layout=layout).reading
-    found = _of(opened, read.architecture, read.config, layout, read.rules)
+    after = None if read.half is None else read.rules
+    found = _of(opened, read.architecture, read.config, layout, after)
     return replace(found, packed=packed_model(opened, read, layout))
 
 
-def _of(opened: Opened, found: Architecture, config: Mapping[str, Any], layout: str, after: RuleSet) -> Subject:
-    target = f"the parameters of {found.name} ({found.source})"
-    return Subject(opened.checkpoint, config, layout, after, Parameters(found, config), target)
+def _of(
+    opened: Opened, found: Architecture, config: Mapping[str, Any], layout: str, after: RuleSet | None = None
+) -> Subject:
+    """Make a subject of an architecture; `after` are rules that are rewritten already, by default those that ship."""
+    rules = shipped_rules(found, config, layout) + found.rules if after is None else after
+    target, parameters = f"the parameters of {found.name} ({found.source})", Parameters(found, config)
+    return Subject(opened.checkpoint, config, layout, rules, parameters, target, rewrites=after is None)
 
 
 def _open(opened: Opened, wish: Wish, layout: str, target: str) -> Subject:

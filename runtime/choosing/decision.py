@@ -85,7 +85,7 @@ def decide(
         refuse_unserved(evidence, manager)
         model_type, named = _model_type(config, manager)
         found = manager.architecture(model_type, settled_architecture(config, asked.architecture), evidence)
-        reading = Reading(found, config.values, first + model_rules(found, config.values, read_as))
+        reading = Reading(found, config.values, model_rules(found, config.values, read_as, first))
     towers = Fact(str(evidence.vision), evidence.vision.field, str(config.path))
     unnamed = tuple(_unnamed(reading, config))
     return Decision(repaired_reading(reading), read_as, evidence, (named, *evidence.kind.facts, *unnamed, towers))

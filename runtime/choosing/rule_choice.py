@@ -32,21 +32,31 @@ def caller_rules(rules: CallerRules | None, layout: str) -> RuleSet:
     return found.replace_all(scope=OUTERMOST)
 
 
-def model_rules(architecture: Architecture, config: Mapping[str, Any], layout: str) -> RuleSet:
-    """Give the rules of an architecture for a layout, each with its scope, its own from there to its module last."""
-    nodes = architecture.nodes(config)
-    return led_on(architecture, scoped_rules(nodes, LayoutLookup(layout), architecture.base_model_prefix), config)
+def model_rules(
+    architecture: Architecture, config: Mapping[str, Any], layout: str, first: RuleSet | None = None
+) -> RuleSet:
+    """Give the rules of an architecture for a layout, each with its scope, its own from there to its module last.
+
+    `first` are the caller's, which act before them all.
+    """
+    found = shipped_rules(architecture, config, layout)
+    return led_on(architecture, found if first is None else first + found, config)
+
+
+def shipped_rules(architecture: Architecture, config: Mapping[str, Any], layout: str) -> RuleSet:
+    """Give the rules that lead to canonical names alone, each with its scope."""
+    return scoped_rules(architecture.nodes(config), LayoutLookup(layout), architecture.base_model_prefix)
 
 
 def led_on(architecture: Architecture, rules: RuleSet, config: Mapping[str, Any]) -> RuleSet:
     """Give rules that lead to canonical names, and behind them those from there to the architecture's module."""
-    found = rules + architecture.rules
-    return found if architecture.rewrite_rules is None else _rewritten(architecture, found, config)
+    return rewritten(architecture, rules + architecture.rules, config)
 
 
-def _rewritten(architecture: Architecture, rules: RuleSet, config: Mapping[str, Any]) -> RuleSet:
-    """Give the rules as the architecture rewrites them; raises PluginError where it gives no rules."""
-    assert architecture.rewrite_rules is not None
+def rewritten(architecture: Architecture, rules: RuleSet, config: Mapping[str, Any]) -> RuleSet:
+    """Give the rules as the architecture rewrites them, if it does; raises PluginError where it gives no rules."""
+    if architecture.rewrite_rules is None:
+        return rules
     found = architecture.rewrite_rules(rules, config)
     if isinstance(found, RuleSet):
         return found

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.cases.fixtures import t0
 from tests.runtime.quantizing.models import packable
 from tests.runtime.support import T0_CONFIG, Cli, checkpoint
+from weightloom.plugins import PluginManager, param_specs
 from weightloom.rules import lint_rules
 
 # Names as the first Llama files had them.
@@ -153,3 +155,15 @@ def test_what_mlx_packed_goes_with_its_scales(cli: Cli, tmp_path: Path) -> None:
     text = (tmp_path / "mine.yaml").read_text()
     assert r"\.switch_mlp\.down_proj\.(scales|biases)', to: '.mlp.experts.down_proj_\1'" in text
     assert lint_rules(tmp_path / "mine.yaml") == []
+
+
+def test_an_architecture_that_rewrites_rules_rewrites_those_that_were_proposed(cli: Cli, tmp_path: Path) -> None:
+    """GPT-2's matrices are stored (inputs, outputs); here they are turned, and the module below another name."""
+    config = {"model_type": "gpt2", "vocab_size": 20, "n_positions": 8, "n_embd": 8, "n_layer": 1, "n_head": 2}
+    found = PluginManager().architecture("gpt2")
+    specs = param_specs(found.build(found.read_config(config)))
+    arrays = {name.replace("transformer.", "net."): np.ones(spec.shape, np.float32) for name, spec in specs.items()}
+    path = checkpoint(tmp_path / "gpt2", arrays, config)
+    ran = cli("rules", "new", path, "-o", tmp_path / "mine.yaml")
+    assert "would load  yes" in ran.err, ran.err
+    assert cli("plan", path, "--rules", tmp_path / "mine.yaml", "--layout", "hf").code == 0
