@@ -13,7 +13,7 @@ from weightloom.runtime.authoring.replan import Replanned, replan
 from weightloom.runtime.authoring.subject import Subject
 from weightloom.runtime.picture.drawing import draw
 from weightloom.runtime.picture.page import picture_data
-from weightloom.runtime.studio.rule_file import RuleFile, read_rule_file, save
+from weightloom.runtime.studio.rule_file import RuleFile, encoded, read_rule_file, save
 from weightloom.runtime.studio.starting import starting_text
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ class Desk:
             file = self._file
             if path and (file.path is None or Path(path) != file.path):
                 file = replace(read_rule_file(Path(path)), on_disk=None)
-            self._file = save(file, text.encode())
+            self._file = save(file, encoded(text))
         except WeightloomError as error:
             return {**self._state(), "saved": False, "error": error.to_json()}
         return {**self._state(), "saved": True}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 ADDRESS = "127.0.0.1"
+HTTP = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,4 +41,6 @@ class Guard:
 
     @property
     def _hosts(self) -> frozenset[str]:
-        return frozenset({f"{ADDRESS}:{self.port}", f"localhost:{self.port}"})
+        # Browsers leave out the port that the scheme has anyway.
+        ports = (f":{self.port}", "") if self.port == HTTP else (f":{self.port}",)
+        return frozenset(f"{name}{port}" for name in (ADDRESS, "localhost") for port in ports)

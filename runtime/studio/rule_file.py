@@ -7,6 +7,7 @@ from pathlib import Path
 
 from weightloom.engine.disk.single_file import write_single
 from weightloom.engine.errors import RuleError, UsageError
+from weightloom.engine.os_errors import storage_error
 from weightloom.rules.parse import read_bytes
 
 _ENDINGS = (".yaml", ".yml")
@@ -40,7 +41,26 @@ def read_rule_file(path: Path | None) -> RuleFile:
         raise UsageError(
             f"a rule file named {path.name!r}", expected="a name that ends in .yaml", hint="name it so", file=path
         )
-    return RuleFile(path, read_bytes(path) if path.exists() else None)
+    return RuleFile(path, read_bytes(path) if _is_there(path) else None)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError as error:
+        raise storage_error("look at", path, error) from error
+
+
+def encoded(text: str) -> bytes:
+    """Give a text's bytes; raises RuleError for half a surrogate pair, which no file can have."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise RuleError(
+            f"character {error.start + 1} is half a surrogate pair",
+            expected="text that UTF-8 can have",
+            hint="delete the character",
+        ) from error
 
 
 def save(file: RuleFile, data: bytes) -> RuleFile:

@@ -78,7 +78,7 @@ def test_every_kind_of_rule_is_what_its_constructor_makes() -> None:
 def test_rules_know_their_place() -> None:
     layout = read(with_rules(EVERY_RULE)).layout("hf")
     assert layout is not None
-    assert [rule.place for rule in layout.rules[:3]] == [Place("a.yaml", 6), Place("a.yaml", 8), Place("a.yaml", 10)]
+    assert [rule.place for rule in layout.rules[:3]] == [Place("a.yaml", line, 9) for line in (6, 8, 10)]
     assert layout.items[1].mark_of(r"a\.y").line == 8
     assert layout.items[1].mark_of(r"a\.y").column == 33
 

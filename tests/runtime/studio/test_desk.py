@@ -51,6 +51,19 @@ def test_a_save_writes_the_text(studio: Asking) -> None:
     assert studio.rules.read_text() == RIGHT
 
 
+def test_a_save_that_cannot_be_is_answered(studio: Asking) -> None:
+    for asked, said in (
+        ({"text": "\ud800"}, "surrogate"),
+        ({"text": RIGHT, "path": "n" * 300 + ".yaml"}, "too long"),
+        ({"text": RIGHT, "path": f"{studio.rules}/a.yaml"}, "not a directory"),
+        ({"text": RIGHT, "path": "\0.yaml"}, "not a path"),
+    ):
+        found = studio.ask("save", **asked)
+        assert found.status == 200 and found.data["saved"] is False
+        assert said in found.data["error"]["message"].lower(), found.data["error"]
+    assert studio.rules.read_text() == RIGHT
+
+
 def test_what_others_wrote_is_not_written_over(studio: Asking) -> None:
     studio.rules.write_text("theirs")
     found = studio.ask("save", text=WRONG).data

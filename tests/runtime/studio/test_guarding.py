@@ -112,6 +112,14 @@ def test_a_port_that_is_taken_is_said(studio: Asking) -> None:
         Server(70000, lambda: ("", ""), {})
 
 
+def test_the_port_that_browsers_leave_out_may_be_left_out() -> None:
+    usual, other = Guard(80), Guard(8000)
+    for host in ("127.0.0.1", "localhost", "localhost:80"):
+        assert usual.knows(f"/{usual.token}/", [host]) and usual.trusts([f"http://{host}"])
+        assert not other.knows(f"/{other.token}/", [host]) and not other.trusts([f"http://{host}"])
+    assert not usual.knows(f"/{usual.token}/", ["evil.example"])
+
+
 def test_tokens_are_long_and_each_another() -> None:
     one, other = Guard(1), Guard(1)
     assert one.token != other.token and len(one.token) >= 43 and one.token not in repr(one)
