@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from weightloom.engine.errors import StorageError
+from weightloom.engine.errors import StorageError, UsageError
+from weightloom.rules.yaml_text import MAX_BYTES
 from weightloom.runtime.authoring.saves import saves
 
 
@@ -66,3 +67,22 @@ def test_a_file_that_is_being_written_is_left_until_it_rests(tmp_path: Path) -> 
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"none\.yaml"):
         next(saves(tmp_path / "none.yaml"))
+
+
+def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
+    pipe, file = tmp_path / "pipe.yaml", tmp_path / "a.yaml"
+    os.mkfifo(pipe)
+    for path in (pipe, tmp_path):
+        with pytest.raises(UsageError, match="is not a file"):
+            next(saves(path))
+    file.write_bytes(b"one")
+    there = pipe.rename
+    wait = after_each(lambda: there(file), nothing, file.unlink, lambda: file.write_bytes(b"again"), nothing)
+    assert list(islice(saves(file, wait), 2)) == [b"one", b"again"]
+
+
+def test_of_a_long_file_no_more_is_read_than_shows_that(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    with file.open("wb") as made:
+        made.truncate(1 << 40)
+    assert len(next(saves(file))) == MAX_BYTES + 1
