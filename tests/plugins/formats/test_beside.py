@@ -18,8 +18,9 @@ from weightloom.plugins.modules.binding import parameters
 
 SOME = ("fp8 blocks", "modelopt nvfp4", "gptq")
 KINDS = [kind if kind in SOME else pytest.param(kind, marks=pytest.mark.thorough) for kind in VENDORS]
-# Half of each is whole groups.
-WIDE = {"hidden_size": 128, "intermediate_size": 128, "moe_intermediate_size": 64, "num_hidden_layers": 2}
+# Half of each is whole groups, for a scale a row too, which MLX has for each 128 columns at most.
+SIZES = ("hidden_size", "intermediate_size", "moe_intermediate_size")
+WIDE = dict.fromkeys(SIZES, 256) | {"head_dim": 64, "num_attention_heads": 4, "num_hidden_layers": 2}
 IDS = list(range(5, 17))
 
 
