@@ -13,6 +13,8 @@ from weightloom.rules.proposing.templates import STAR, Template
 # So many parts at most make one, and of more siblings than that no more than two are tried together.
 _PARTS = 4
 _SIBLINGS = 12
+# Of more than that none are parts of one matrix: they are numbered in a way that names do not show.
+_CROWD = 100
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,15 @@ def _families(templates: Sequence[Template]) -> dict[object, list[Template]]:
 def siblings(templates: Sequence[Template], least: int) -> Iterator[tuple[Template, ...]]:
     """Give sets of templates, `least` at least, that stand beside each other."""
     for family in _families(templates).values():
-        for count in range(least, (_PARTS if len(family) <= _SIBLINGS else 2) + 1):
+        for count in range(least, _most(len(family)) + 1):
             yield from combinations(family, count)
+
+
+def _most(siblings: int) -> int:
+    """Give how many are tried together: the more there are beside each other, the fewer."""
+    if siblings <= _SIBLINGS:
+        return _PARTS
+    return 2 if siblings <= _CROWD else 1
 
 
 def count_of(templates: Sequence[Template]) -> str:

@@ -15,6 +15,7 @@ from weightloom.rules.proposing.propose import propose
 from weightloom.rules.proposing.relaying import relayings
 from weightloom.rules.proposing.renaming import renames_of
 from weightloom.rules.proposing.templates import templates_of
+from weightloom.rules.proposing.together import siblings
 from weightloom.rules.proposing.words import meaning
 
 SCORES = st.integers(1, 4).flatmap(
@@ -103,3 +104,12 @@ def test_two_that_cannot_be_told_apart_are_not_guessed_in_silence() -> None:
     assert not found.settled
     assert {each.text for each in found.left} == {"x1.weight", "x2.weight"}
     assert found.candidates["x1.weight"] == ("input_layernorm.weight", "norm.weight")
+
+
+def test_of_many_beside_each_other_not_all_pairs_are_tried() -> None:
+    def tried(count: int) -> int:
+        names = {f"layer{number}.q.weight": TensorSpec("F32", (4, 4)) for number in range(count)}
+        return sum(1 for _ in siblings(templates_of(names), 2))
+
+    assert tried(50) == 50 * 49 // 2
+    assert tried(2000) == 0
