@@ -117,6 +117,11 @@ class Plan:
         """The group that each source goes into."""
         return {source: group for group in (*self.groups, *self.copies) for source in group.sources}
 
+    @cached_property
+    def kept_by_name(self) -> Mapping[str, Kept]:
+        """What each tensor that leads nowhere is kept for."""
+        return {each.name: each for each in reversed(self.kept)}
+
     def explain(self, name: str) -> tuple[Step, ...]:
         """Say how a name, of either side, is mapped: each rule that acted, in order; PlanError if unknown."""
         from weightloom.engine.planning.describe import explain

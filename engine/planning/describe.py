@@ -52,9 +52,9 @@ def explain(plan: Plan, name: str) -> tuple[Step, ...]:
     group = plan.by_source.get(name) or plan.by_target.get(name)
     if group is not None:
         return tuple(_group_steps(plan, group, name))
-    kept = [each for each in plan.kept if each.name == name]
-    if kept:
-        return (*_rename_steps(plan, name), _fate(plan, name, kept[0].reason))
+    kept = plan.kept_by_name.get(name)
+    if kept is not None:
+        return (*_rename_steps(plan, name), _fate(plan, name, kept.reason))
     tied = [record for record in plan.report.tied if record.parameter == name]
     if tied:
         return (*explain(plan, tied[0].other), Step("tie", (tied[0].other,), (name,), tied[0].rule))
