@@ -47,7 +47,8 @@ class Shell:
 
 def outside(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Give the variables of this process without those that lead back into this environment."""
-    return {name: value for name, value in environment.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+    back = {"PYTHONPATH", "VIRTUAL_ENV", "PYTEST_ADDOPTS"}
+    return {name: value for name, value in environment.items() if name not in back}
 
 
 def walk(page: Path, shell: Shell, state: Path) -> int:

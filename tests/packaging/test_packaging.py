@@ -26,6 +26,7 @@ def package_data() -> set[Path]:
         *(ROOT / "rules" / "data").glob("*.yaml"),
         *(ROOT / "rules" / "recipes").glob("*.yaml"),
         *TEMPLATES.iterdir(),
+        *(file for pages in ("picture", "studio") for file in (ROOT / "runtime" / pages / "assets").iterdir()),
     }
 
 

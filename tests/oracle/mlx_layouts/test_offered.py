@@ -21,8 +21,9 @@ def model_types() -> set[str]:
     import mlx_lm.models
     from mlx_lm.utils import MODEL_REMAPPING
 
-    modules = {path.stem.replace("-", "_") for path in Path(mlx_lm.models.__file__).parent.glob("*.py")}
-    return modules | {name for name, module in MODEL_REMAPPING.items() if module.replace("-", "_") in modules}
+    modules = {path.stem for path in Path(mlx_lm.models.__file__).parent.glob("*.py")}
+    named = {module.replace("-", "_") for module in modules}
+    return modules | named | {name for name, module in MODEL_REMAPPING.items() if module.replace("-", "_") in named}
 
 
 def test_each_model_type_with_the_layout_is_one_of_mlx_lm() -> None:
