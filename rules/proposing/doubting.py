@@ -16,6 +16,8 @@ _NEIGHBOURS = {"wq": "num_attention_heads", "attn_q": "num_attention_heads"} | {
 }
 _ROTARY = {"q_proj": "num_attention_heads", "k_proj": "num_key_value_heads"}
 
+_NOTHING_SHOWS = "it is square, and so are all matrices beside it: no shape says whether they are turned"
+
 
 def doubted(links: Sequence[Link], config: Mapping[str, Any], known: Mapping[str, str]) -> tuple[Link, ...]:
     """Give the links with what may be otherwise, and what is likelier put in its place.
@@ -26,7 +28,7 @@ def doubted(links: Sequence[Link], config: Mapping[str, Any], known: Mapping[str
     found = [_rotary(_square(link, links), config) for link in links]
     if all(link.same for link in found):
         return tuple(found)
-    return tuple(_known(_scaled(link, config), known) for link in found)
+    return tuple(_known(_scaled(_unseen(link, found), config), known) for link in found)
 
 
 def remarks(links: Iterable[Link], beyond: Sequence[Template]) -> tuple[str, ...]:
@@ -64,6 +66,24 @@ def _square(link: Link, links: Sequence[Link]) -> Link:
     near = next((op for source, op in alike if _block(source)[:1] == _block(own)[:1] and _block(own)), None)
     doubt = "it is square, and other matrices of this file are turned: its shape does not say whether it is"
     return replace(link, ops=() if near is None else (near,)).doubting(doubt)
+
+
+def _unseen(link: Link, links: Sequence[Link]) -> Link:
+    """Doubt a square matrix where no other one shows how matrices lie in this file."""
+    if not _is_square(link) or link.doubts:
+        return link
+    shown = any(_shows_its_axes(each, len(link.sources[0].example)) for each in links)
+    return link if shown else link.doubting(_NOTHING_SHOWS)
+
+
+def _shows_its_axes(link: Link, rank: int) -> bool:
+    """Say whether a matrix in layers lies, without a doubt, as the parameters do, and could not be turned unseen.
+
+    A table of embeddings does not show it: it has a row a token however matrices lie.
+    """
+    shape = link.sources[0].example
+    sure = bool(_block(link.sources[0])) and not link.doubts and _turn_of(link) is None
+    return sure and len(shape) == rank and shape[-1] != shape[-2]
 
 
 def _block(template: Template) -> tuple[str, ...]:

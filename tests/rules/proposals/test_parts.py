@@ -106,6 +106,21 @@ def test_two_that_cannot_be_told_apart_are_not_guessed_in_silence() -> None:
     assert found.candidates["x1.weight"] == ("input_layernorm.weight", "norm.weight")
 
 
+def proposed_square(*beside: str) -> tuple[Link, ...]:
+    """Propose for a square matrix in two layers, with others beside it, and tables of embeddings."""
+    shapes = {"embed_tokens.weight": (9, 4), "layers.*.up_proj.weight": (6, 4), "layers.*.down_proj.weight": (4, 6)}
+    wanted = {"layers.*.o_proj.weight": (4, 4), "embed_tokens.weight": (9, 4)} | {name: shapes[name] for name in beside}
+    names = {name.replace("*", number): name for name in wanted for number in "01"}
+    parameters = {name: TensorSpec("F32", wanted[each]) for name, each in names.items()}
+    return propose({f"net.{name}": spec for name, spec in parameters.items()}, parameters, {}).doubtful
+
+
+def test_a_square_matrix_is_marked_where_no_other_shows_how_matrices_lie() -> None:
+    (link,) = proposed_square()
+    assert link.sources[0].text == "net.layers.*.o_proj.weight" and "no shape says" in link.doubts[0]
+    assert not proposed_square("layers.*.down_proj.weight")
+
+
 def test_of_many_beside_each_other_not_all_pairs_are_tried() -> None:
     def tried(count: int) -> int:
         names = {f"layer{number}.q.weight": TensorSpec("F32", (4, 4)) for number in range(count)}
