@@ -11,6 +11,9 @@ from weightloom.rules.lookup import DEFAULT_LAYOUT, Registry, registry
 from weightloom.rules.op_table import Ops
 from weightloom.rules.parse import parse_rules, read_bytes
 
+# How a rule file is named.
+RULE_FILES = (".yaml", ".yml")
+
 
 def load_rules(
     name: str | os.PathLike[str], layout: str = DEFAULT_LAYOUT, *, lookup: Registry = registry, ops: Ops | None = None
@@ -30,4 +33,4 @@ def load_rules(
 
 def is_path(name: str | os.PathLike[str]) -> bool:
     """Say whether a name of rules is the path of a file."""
-    return not isinstance(name, str) or name.endswith((".yaml", ".yml")) or "/" in name or os.sep in name
+    return not isinstance(name, str) or name.endswith(RULE_FILES) or "/" in name or os.sep in name

@@ -11,6 +11,17 @@ from weightloom.engine.disk.target import place_of
 from weightloom.engine.errors import StorageError, UsageError
 
 
+def check_ending(path: str | Path, *endings: str) -> None:
+    """Raise UsageError for a file of another kind by its name: an overwrite must not hit weights or a config."""
+    if Path(path).suffix not in endings:
+        raise UsageError(
+            f"a file named {Path(path).name!r}",
+            expected=f"a name that ends in {endings[0]}",
+            hint="name it so",
+            file=path,
+        )
+
+
 def check_free(path: str | Path, *, overwrite: bool, files: Files = FILES) -> None:
     """Raise UsageError where something is that must not or cannot be replaced. Makes nothing."""
     target = place_of(path).target

@@ -36,8 +36,9 @@ def run(args: argparse.Namespace) -> Outcome:
     from weightloom.runtime.inspecting.summary import choice_json, choice_lines
 
     if args.html is not None:
-        from weightloom.engine.disk.single_file import check_free
+        from weightloom.engine.disk.single_file import check_ending, check_free
 
+        check_ending(args.html, ".html", ".htm")
         check_free(args.html, overwrite=args.overwrite)
     with planned(args.path, wish_of(args)) as found:
         plan = found.plan

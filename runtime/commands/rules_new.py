@@ -33,7 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Propose, plan by what was proposed, and say how much of the checkpoint it covers."""
-    from weightloom.engine.disk.single_file import check_free, write_single
+    from weightloom.engine.disk.single_file import check_ending, check_free, write_single
+    from weightloom.rules.loader import RULE_FILES
     from weightloom.rules.proposing.writing import rule_text
     from weightloom.runtime.authoring.proposing import proposed
     from weightloom.runtime.authoring.replan import replan
@@ -41,10 +42,9 @@ def run(args: argparse.Namespace) -> Outcome:
     from weightloom.runtime.choosing.choice import Wish
 
     if args.output is not None:
+        check_ending(args.output, *RULE_FILES)
         check_free(args.output, overwrite=args.overwrite)
     wish = Wish(architecture=args.architecture)
-    if args.output is not None:
-        check_free(args.output, overwrite=args.overwrite)
     with open_subject(args.path, wish, args.arch) as subject:
         proposal = proposed(subject)
         assert subject.parameters is not None

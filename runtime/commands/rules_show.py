@@ -38,7 +38,9 @@ def run(args: argparse.Namespace) -> Outcome:
 
 
 def _is_file(text: str) -> bool:
-    return text.endswith((".yaml", ".yml")) or Path(text).is_file()
+    from weightloom.rules.loader import RULE_FILES
+
+    return text.endswith(RULE_FILES) or Path(text).is_file()
 
 
 def _of_file(args: argparse.Namespace) -> Choice:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from weightloom.engine.disk.single_file import write_single
+from weightloom.engine.disk.single_file import check_ending, write_single
 from weightloom.engine.errors import RuleError, UsageError
 from weightloom.engine.os_errors import storage_error
+from weightloom.rules.loader import RULE_FILES
 from weightloom.rules.parse import read_bytes
-
-_ENDINGS = (".yaml", ".yml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +36,7 @@ def read_rule_file(path: Path | None) -> RuleFile:
     """Read a rule file; one that is not there yet is made by the first save. Raises StorageError, UsageError."""
     if path is None:
         return RuleFile(None)
-    if path.suffix not in _ENDINGS:
-        raise UsageError(
-            f"a rule file named {path.name!r}", expected="a name that ends in .yaml", hint="name it so", file=path
-        )
+    check_ending(path, *RULE_FILES)
     return RuleFile(path, read_bytes(path) if _is_there(path) else None)
 
 

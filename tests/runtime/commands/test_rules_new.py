@@ -110,6 +110,14 @@ def test_only_a_file_is_replaced_and_a_link_stays_one(cli: Cli, tmp_path: Path) 
     assert link.is_symlink() and "schema: 1" in (tmp_path / "far.yaml").read_text()
 
 
+def test_no_file_of_another_kind_is_written_over(cli: Cli, tmp_path: Path) -> None:
+    path = other_names(tmp_path)
+    config = (path / "config.json").read_bytes()
+    ran = cli("rules", "new", path, "-o", path / "config.json", "--overwrite")
+    assert ran.code == 2 and "ends in .yaml" in ran.err
+    assert (path / "config.json").read_bytes() == config
+
+
 def test_a_file_that_is_there_is_said_before_anything_is_read(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("mine")
     ran = cli("rules", "new", tmp_path / "none", "-o", tmp_path / "mine.yaml")

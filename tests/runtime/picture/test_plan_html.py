@@ -56,6 +56,14 @@ def test_a_file_that_is_there_is_replaced_when_that_is_asked_for(cli: Cli, model
     assert drawn(out)["loads"] is True
 
 
+def test_no_weights_are_written_over(cli: Cli, model: Path) -> None:
+    weights = model / "model.safetensors"
+    before = weights.read_bytes()
+    ran = cli("plan", model, "--html", weights, "--overwrite")
+    assert ran.code == 2 and "ends in .html" in ran.err
+    assert weights.read_bytes() == before
+
+
 def test_a_page_is_no_directory(cli: Cli, model: Path, tmp_path: Path) -> None:
     assert cli("plan", model, "--html", tmp_path, "--overwrite").code == 2
     assert cli("plan", model, "--html", tmp_path / "no" / "where.html").code == 3
