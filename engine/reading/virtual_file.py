@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import wait
 from contextlib import suppress
-from functools import cache
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 from weakref import ref
 
 from weightloom.engine.checkpoints.header import build_header
+from weightloom.engine.kept_threads import on_kept_thread
 from weightloom.engine.spec import TensorSpec
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 Fill = Callable[[int, memoryview], None]
 _PATIENCE = 5.0
-_LOADS_AT_ONCE = 8
 
 
 def load_arrays(specs: Sequence[TensorSpec], fill: Fill) -> list[mx.array]:
@@ -36,7 +35,7 @@ def load_arrays(specs: Sequence[TensorSpec], fill: Fill) -> list[mx.array]:
     if not specs:
         return []
     file = VirtualFile(specs, fill)
-    job = _threads().submit(_read, file)
+    job = on_kept_thread(lambda: _read(file))
     try:
         arrays = job.result()
     except BaseException as error:
@@ -45,12 +44,6 @@ def load_arrays(specs: Sequence[TensorSpec], fill: Fill) -> list[mx.array]:
         raise
     file.raise_first()
     return [arrays[str(number)] for number in range(len(specs))]
-
-
-@cache
-def _threads() -> ThreadPoolExecutor:
-    """Give the threads for MLX, the same for every load: with each, MLX starts one of its own that never ends."""
-    return ThreadPoolExecutor(_LOADS_AT_ONCE, "weightloom-mlx")
 
 
 def _read(file: VirtualFile) -> dict[str, mx.array]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar
 
 from weightloom.engine.errors import WeightloomError
+from weightloom.engine.kept_threads import on_kept_thread
 from weightloom.runtime.authoring.replan import Replanned, replan
 from weightloom.runtime.authoring.subject import Subject
 from weightloom.runtime.picture.drawing import draw
@@ -20,17 +21,17 @@ T = TypeVar("T")
 
 
 class Desk:
-    """Answers requests one after the other, on a thread of its own: MLX keeps something for each that uses it."""
+    """Answers requests one after the other, on a thread that is kept: MLX must not see one for each request."""
 
     def __init__(self, subject: Subject, file: RuleFile, title: str) -> None:
         self._subject = subject
         self._file = file
         self._title = title
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="studio")
+        self._turn = Lock()
 
     def close(self) -> None:
-        """Let go of the thread; what it has begun it ends."""
-        self._worker.shutdown(wait=True, cancel_futures=True)
+        """Answer nothing more; what was begun is ended."""
+        self._turn.acquire()
 
     def start(self) -> dict[str, Any]:
         """Give what the page shows first: the file's text, or one to begin with, and what becomes of it."""
@@ -53,7 +54,8 @@ class Desk:
         return self._alone(self._taken)
 
     def _alone(self, call: Callable[[], T]) -> T:
-        return self._worker.submit(call).result()
+        with self._turn:
+            return on_kept_thread(call).result()
 
     def _state(self) -> dict[str, Any]:
         return {"file": self._file.name, "path": None if self._file.path is None else str(self._file.path)}

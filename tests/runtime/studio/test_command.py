@@ -27,7 +27,7 @@ def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
             more, complaint = process.communicate(timeout=20)
         finally:
             process.kill()
-    assert process.returncode == 130 and (more, complaint.strip()) == ("", "interrupted")
+    assert (process.returncode, more, complaint.strip()) == (130, "", "interrupted")
 
 
 def test_what_is_wrong_is_said_before_anything_is_served(cli: Cli, tmp_path: Path) -> None:
