@@ -46,8 +46,11 @@ class Shell:
 
 
 def outside(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Give the variables of this process without those that lead back into this environment."""
-    back = {"PYTHONPATH", "VIRTUAL_ENV", "PYTEST_ADDOPTS"}
+    """Give the variables of this process, without those that lead back to it or change what pytest says.
+
+    Where CI is set, pytest shortens no line.
+    """
+    back = {"PYTHONPATH", "VIRTUAL_ENV", "PYTEST_ADDOPTS", "CI", "BUILD_NUMBER"}
     return {name: value for name, value in environment.items() if name not in back}
 
 
