@@ -37,14 +37,24 @@ def _started() -> _Inbox:
 
 def _work(inbox: _Inbox) -> None:
     while True:
-        _answer(*inbox.get())
-        with _lock:
-            _idle.append(inbox)
+        _answer(inbox, *inbox.get())
 
 
-def _answer(future: Future[Any], call: Callable[[], Any]) -> None:
-    """Run one call; a function of its own, so that nothing of it is held while the next is waited for."""
+def _answer(inbox: _Inbox, future: Future[Any], call: Callable[[], Any]) -> None:
+    """Run one call; a function of its own, so that nothing of it is held while the next is waited for.
+
+    The thread is free before its answer is there: a caller that has it and asks again gets the same thread.
+    """
     try:
-        future.set_result(call())
+        result = call()
     except BaseException as error:
+        _free(inbox)
         future.set_exception(error)
+    else:
+        _free(inbox)
+        future.set_result(result)
+
+
+def _free(inbox: _Inbox) -> None:
+    with _lock:
+        _idle.append(inbox)

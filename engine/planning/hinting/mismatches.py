@@ -27,7 +27,7 @@ def mismatch_hints(report: LoadReport) -> Iterator[str]:
         )
     doubles = [each for each in report.mismatched if "dtype class" in each.differs and each.seen.startswith(_DOUBLE)]
     if doubles:
-        yield (f"F64, which no parameter holds: {_some(doubles)}; write them as F32 with what published them")
+        yield f"F64, which no parameter holds: {_some(doubles)}; write them as F32 with what published them"
 
 
 def _some(found: Sequence[Mismatch]) -> str:
